@@ -1,0 +1,43 @@
+#include "cli/advice.h"
+
+#include "wire/steps.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    enum step step;
+    int err;
+    const char *words;
+} table[] = {
+    {STEP_CLONE, EPERM,
+     "user namespaces are restricted here; see sysctl kernel.unprivileged_userns_clone and "
+     "kernel.apparmor_restrict_unprivileged_userns"},
+    {STEP_CLONE, ENOSPC, "too many namespaces; raise sysctl user.max_user_namespaces and its siblings"},
+    {STEP_CLONE, EAGAIN, "too many processes; raise ulimit -u or the pids limit of the cgroup that Hutch runs in"},
+    {STEP_NETWORK, ENOSPC, "too many network namespaces; raise sysctl user.max_net_namespaces"},
+    {STEP_NETWORK, EPERM,
+     "Hutch needs CAP_SYS_ADMIN to make a network namespace; run it on the host, not in a container"},
+    {STEP_CGROUP, EROFS, "the cgroup tree is read-only; run Hutch on the host or with a writable cgroup tree"},
+    {STEP_CGROUP, EACCES, "the cgroup tree is not writable; run Hutch on the host or with a delegated cgroup"},
+    {STEP_DEV, EPERM, "Hutch needs CAP_MKNOD; run it on the host, not in a container"},
+    {STEP_PROC, EPERM,
+     "a fresh /proc is only allowed where the host's own has nothing mounted over it; run Hutch on "
+     "the host, not in a container with a masked /proc"},
+    {STEP_ROOT, ENODEV, "the kernel has no overlayfs; load it with: modprobe overlay"},
+    {STEP_USR, ENODEV, "the kernel has no overlayfs; load it with: modprobe overlay"},
+    {STEP_FILTER, EINVAL, "the kernel lacks CONFIG_SECCOMP_FILTER"},
+    {STEP_CONFINE, ENOENT, "the kernel lacks CONFIG_USER_NS or its sysctls"},
+};
+
+void advice_add(uint32_t step, struct error *err)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (table[i].step != step || table[i].err != err->err)
+            continue;
+        size_t used = strlen(err->message);
+        (void)snprintf(err->message + used, sizeof err->message - used, "; %s", table[i].words);
+        return;
+    }
+}

@@ -1,0 +1,272 @@
+#include "cli/run.h"
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "cli/advice.h"
+#include "cli/options.h"
+#include "cli/result.h"
+#include "cli/session.h"
+#include "keeper/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum {
+    START_LIMIT_MS = 20000, /* for init to say HELLO */
+    KILL_GRACE_MS = 5000,   /* for init to report a killed command */
+};
+
+enum { POLL_KEEPER_LOOP, POLL_KEEPER, POLL_GUEST, POLL_SIGNALS, POLL_STDIN, POLL_STDOUT, POLL_STDERR, POLL_COUNT };
+
+struct run {
+    struct session session;
+    int signal_fd;
+    bool stdin_is_terminal;
+    uint64_t deadline_ns; /* 0: none */
+    bool killed;          /* the deadline has passed once */
+};
+
+/* As with a local program: what the terminal or another process sends us is meant for the command. */
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+
+static int open_signals(struct run *run, struct error *err)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        (void)sigaddset(&set, passed_on[i]);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return error_errno(err, "blocking signals");
+    run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return run->signal_fd < 0 ? error_errno(err, "waiting for signals") : 0;
+}
+
+static int handle_signal(struct run *run, struct error *err)
+{
+    struct signalfd_siginfo info;
+
+    if (read(run->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    int number = (int)info.ssi_signo;
+    if (number == SIGWINCH)
+        return 0; /* there is no terminal inside to resize */
+    int r = session_signal(&run->session, number == SIGTSTP ? SIGSTOP : number,
+                           number == SIGTSTP || number == SIGCONT ? WIRE_SCOPE_TREE : WIRE_SCOPE_GROUP, err);
+    if (r == 0 && number == SIGTSTP)
+        (void)raise(SIGSTOP);
+    return r;
+}
+
+/* Reading a terminal from the background would stop us; a local program that does not read is not stopped. */
+static bool may_read_stdin(const struct run *run)
+{
+    return session_stdin_room(&run->session) > 0 && (!run->stdin_is_terminal || tcgetpgrp(STDIN_FILENO) == getpgrp());
+}
+
+static int handle_stdin(struct run *run, struct error *err)
+{
+    static uint8_t data[WIRE_DATA_MAX];
+    size_t room = session_stdin_room(&run->session);
+
+    if (room == 0)
+        return 0;
+    ssize_t n = read(STDIN_FILENO, data, room);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    return session_send_stdin(&run->session, data, n > 0 ? (size_t)n : 0, err);
+}
+
+static int remaining_ms(const struct run *run)
+{
+    int keeper_ms = keeper_wait_ms(run->session.keeper);
+    int deadline_ms = -1;
+
+    if (run->deadline_ns != 0) {
+        uint64_t now_ns = clock_now_ns();
+        deadline_ms = now_ns >= run->deadline_ns ? 0 : (int)((run->deadline_ns - now_ns) / 1000000U) + 1;
+    }
+    if (keeper_ms < 0 || deadline_ms < 0)
+        return keeper_ms < 0 ? deadline_ms : keeper_ms;
+    return keeper_ms < deadline_ms ? keeper_ms : deadline_ms;
+}
+
+static void set_deadline(struct run *run, uint64_t ms)
+{
+    run->deadline_ns = ms != 0 ? clock_now_ns() + ms * 1000000U : 0;
+}
+
+static int check_deadline(struct run *run, struct error *err)
+{
+    if (run->deadline_ns == 0 || clock_now_ns() < run->deadline_ns)
+        return 0;
+    if (run->session.state == SESSION_STARTING)
+        return error_set(err, ERROR_SYSTEM, ETIMEDOUT, "waiting for init to start");
+    run->session.result.timed_out = true;
+    if (run->killed) {
+        run->session.state = SESSION_ENDED; /* init does not even report: all of it goes */
+        return 0;
+    }
+    run->killed = true;
+    set_deadline(run, KILL_GRACE_MS);
+    return session_signal(&run->session, SIGKILL, WIRE_SCOPE_TREE, err);
+}
+
+static int handle_events(struct run *run, const struct pollfd *ready, struct error *err)
+{
+    struct session *session = &run->session;
+    int r = 0;
+
+    if (ready[POLL_SIGNALS].revents != 0)
+        r = handle_signal(run, err);
+    if (r == 0 && ready[POLL_GUEST].revents != 0) {
+        bool was_starting = session->state == SESSION_STARTING;
+        r = session_handle_guest(session, err);
+        if (r == 0 && was_starting && session->state == SESSION_RUNNING)
+            set_deadline(run, session->options->timeout_ms);
+    }
+    /* After init: what it said before it ended comes first. */
+    if (r == 0 && (ready[POLL_KEEPER_LOOP].revents != 0 || keeper_wait_ms(session->keeper) >= 0)) {
+        r = keeper_dispatch(session->keeper, err);
+        r = r < 0 ? r : 0;
+    }
+    if (r == 0 && ready[POLL_KEEPER].revents != 0 && ready[POLL_GUEST].revents == 0)
+        r = session_handle_keeper(session, err);
+    if (r == 0 && ready[POLL_STDIN].revents != 0)
+        r = handle_stdin(run, err);
+    for (int i = 0; i < 2; i++) {
+        if (ready[POLL_STDOUT + i].revents != 0)
+            sink_flush(&session->sinks[i]);
+    }
+    return r == 0 ? session_acknowledge(session, err) : r;
+}
+
+static int poll_once(struct run *run, struct error *err)
+{
+    struct session *session = &run->session;
+    struct sink *sinks = session->sinks;
+    struct pollfd ready[POLL_COUNT] = {
+        [POLL_KEEPER_LOOP] = {.fd = keeper_fd(session->keeper), .events = POLLIN},
+        [POLL_KEEPER] = {.fd = session->client_fd, .events = POLLIN},
+        [POLL_GUEST] = {.fd = session->guest_fd, .events = POLLIN},
+        [POLL_SIGNALS] = {.fd = run->signal_fd, .events = POLLIN},
+        [POLL_STDIN] = {.fd = may_read_stdin(run) ? STDIN_FILENO : -1, .events = POLLIN},
+        [POLL_STDOUT] = {.fd = sink_is_waiting(&sinks[0]) ? sinks[0].fd : -1, .events = POLLOUT},
+        [POLL_STDERR] = {.fd = sink_is_waiting(&sinks[1]) ? sinks[1].fd : -1, .events = POLLOUT},
+    };
+
+    if (poll(ready, POLL_COUNT, remaining_ms(run)) < 0 && errno != EINTR)
+        return error_errno(err, "waiting for the sandbox");
+    int r = handle_events(run, ready, err);
+    return r < 0 ? r : check_deadline(run, err);
+}
+
+/* The command has ended; its last output may still wait for a slow reader. */
+static void flush_sinks(struct run *run)
+{
+    struct sink *sinks = run->session.sinks;
+
+    while (sink_is_waiting(&sinks[0]) || sink_is_waiting(&sinks[1])) {
+        struct pollfd ready[] = {
+            {.fd = sink_is_waiting(&sinks[0]) ? sinks[0].fd : -1, .events = POLLOUT},
+            {.fd = sink_is_waiting(&sinks[1]) ? sinks[1].fd : -1, .events = POLLOUT},
+            {.fd = run->signal_fd, .events = POLLIN},
+        };
+        if (poll(ready, 3, -1) < 0 && errno != EINTR)
+            return;
+        if (ready[2].revents != 0)
+            return; /* Ctrl-C while nobody reads */
+        sink_flush(&sinks[0]);
+        sink_flush(&sinks[1]);
+    }
+}
+
+static int run_command(struct run *run, struct error *err)
+{
+    bool has_stdin = fcntl(STDIN_FILENO, F_GETFD) >= 0;
+    int r = session_start(&run->session, has_stdin, err);
+
+    if (r == 0)
+        r = open_signals(run, err);
+    run->stdin_is_terminal = has_stdin && isatty(STDIN_FILENO) != 0;
+    set_deadline(run, START_LIMIT_MS);
+    while (r == 0 && run->session.state != SESSION_ENDED)
+        r = poll_once(run, err);
+    if (r == 0)
+        r = session_finish(&run->session, err);
+    if (r == 0 && !run->session.result.has_exit && !run->session.result.timed_out && run->session.result.oom_kills == 0)
+        r = error_set(err, ERROR_SYSTEM, 0, "the sandbox ended before the command did");
+    if (r == 0)
+        flush_sinks(run);
+    return r;
+}
+
+static int tell(struct run *run, const struct run_options *options)
+{
+    const struct result *result = &run->session.result;
+
+    if (options->json) {
+        if (result_print_json(result, &run->session.sinks[0], &run->session.sinks[1]) < 0)
+            return EXIT_HUTCH;
+    } else {
+        result_explain(result, options);
+    }
+    if (options->stats)
+        result_print_stats(result);
+    return result_status(result);
+}
+
+/* The descriptors 0 to 2 may be closed; what we open must not get their numbers. */
+static int occupy_standard_descriptors(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
+    } while (fd <= STDERR_FILENO);
+    (void)close(fd);
+    return 0;
+}
+
+int run_main(char **argv)
+{
+    uint64_t start_ns = clock_now_ns();
+    struct run_options options;
+    struct run run = {.signal_fd = -1};
+    struct error err = {0};
+    int status = EXIT_HUTCH;
+
+    ignore_result(occupy_standard_descriptors());
+    int r = options_parse(argv, &options, &err);
+    if (r == 0 && options.help) {
+        options_print_help();
+        return 0;
+    }
+    if (r == 0 && geteuid() != 0)
+        r = error_set(&err, ERROR_DENIED, 0,
+                      "making a sandbox needs root (what runs in it has none): sudo hutch run ...");
+    if (r < 0) {
+        result_print_error(&err, STEP_NONE, options.json);
+        options_release(&options);
+        return EXIT_HUTCH;
+    }
+    session_init(&run.session, &options, start_ns);
+    r = run_command(&run, &err);
+    if (r < 0) {
+        advice_add(run.session.failed_step, &err);
+        result_print_error(&err, run.session.failed_step, options.json);
+    } else {
+        status = tell(&run, &options);
+    }
+    session_release(&run.session);
+    options_release(&options);
+    return status;
+}

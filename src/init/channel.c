@@ -1,0 +1,361 @@
+#include "init/channel.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "init/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+enum {
+    TAIL_MAX = 30720,        /* output that fits into an EXIT frame, per stream */
+    COLLECT_HOLD = TAIL_MAX, /* in collect mode nothing is sent before there is more than that */
+    NAME_SIZE = 40,
+};
+
+static void cgroup_name(const struct channel *channel, const char *file, char name[NAME_SIZE])
+{
+    (void)snprintf(name, NAME_SIZE, "x%llx%s", (unsigned long long)channel->id, file);
+}
+
+/* The cgroup's folder, or -1 where there are none. */
+static int make_cgroup(struct channel *channel, int cgroup_root)
+{
+    char name[NAME_SIZE];
+
+    if (cgroup_root < 0)
+        return -1;
+    cgroup_name(channel, "", name);
+    if (mkdirat(cgroup_root, name, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    channel->has_cgroup = true;
+    int fd = openat(cgroup_root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+static void remove_cgroup(struct channel *channel, int cgroup_root)
+{
+    char name[NAME_SIZE];
+
+    if (!channel->has_cgroup)
+        return;
+    cgroup_name(channel, "", name);
+    if (unlinkat(cgroup_root, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        channel->has_cgroup = false;
+}
+
+static void start(struct channel *channel, const struct wire_exec *exec, const char *strings, size_t length,
+                  int cgroup_root)
+{
+    struct command_pipes pipes = {-1, -1, -1};
+    _cleanup_fd_
+    int cgroup_fd = make_cgroup(channel, cgroup_root);
+
+    channel->start_ns = clock_now_ns();
+    int r = cgroup_root >= 0 && cgroup_fd < 0 ? cgroup_fd
+                                              : command_start(exec, strings, length, cgroup_fd, &pipes, &channel->pid);
+    output_init(&channel->outputs[0], pipes.stdout_fd, exec->stdout_cap);
+    output_init(&channel->outputs[1], pipes.stderr_fd, exec->stderr_cap);
+    channel->stdin_fd = pipes.stdin_fd;
+    if (r < 0) {
+        channel->exit_kind = WIRE_EXIT_NOT_STARTED;
+        channel->exit_value = (uint32_t)-r;
+        channel->state = CHANNEL_ENDED;
+        remove_cgroup(channel, cgroup_root);
+    }
+}
+
+struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root)
+{
+    struct channel *channel = calloc(1, sizeof *channel);
+
+    if (channel == NULL)
+        return NULL;
+    channel->id = exec->channel;
+    channel->collect = (exec->flags & WIRE_EXEC_COLLECT) != 0;
+    start(channel, exec, strings, length, cgroup_root);
+    return channel;
+}
+
+void channel_free(struct channel *channel, int cgroup_root)
+{
+    if (channel == NULL)
+        return;
+    if (channel->state == CHANNEL_RUNNING)
+        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
+    remove_cgroup(channel, cgroup_root);
+    output_release(&channel->outputs[0]);
+    output_release(&channel->outputs[1]);
+    close_fd(&channel->stdin_fd);
+    free(channel->stdin_rest);
+    free(channel);
+}
+
+static void close_stdin(struct channel *channel)
+{
+    close_fd(&channel->stdin_fd);
+    channel->stdin_watched = false;
+    channel->stdin_rest_length = 0;
+    channel->taken_due = true;
+}
+
+/* As much as the pipe takes: the count, or -1 when its reader has gone. */
+static ssize_t write_some(struct channel *channel, const uint8_t *data, size_t length)
+{
+    ssize_t n = write(channel->stdin_fd, data, length);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        n = 0;
+    if (n < 0) {
+        close_stdin(channel);
+        return -1;
+    }
+    channel->stdin_taken += (uint64_t)n;
+    channel->taken_due = channel->taken_due || n > 0;
+    return n;
+}
+
+static int keep_rest(struct channel *channel, const uint8_t *data, size_t length)
+{
+    if (channel->stdin_rest == NULL)
+        channel->stdin_rest = malloc(WIRE_WINDOW);
+    if (channel->stdin_rest == NULL)
+        return -ENOMEM;
+    memcpy(channel->stdin_rest + channel->stdin_rest_length, data, length);
+    channel->stdin_rest_length += length;
+    return 0;
+}
+
+int channel_write(struct channel *channel, const struct wire_stdin_data *data)
+{
+    const uint8_t *at = data->data.data;
+    size_t length = data->data.length;
+
+    /* Too late is not wrong: the command may have closed its input or ended while this was on its way. */
+    if (channel->stdin_fd < 0)
+        return 0;
+    if (channel->stdin_end || data->offset != channel->stdin_offset ||
+        length > WIRE_WINDOW - channel->stdin_rest_length)
+        return -EINVAL;
+    channel->stdin_offset += length;
+    channel->stdin_end = data->end != 0;
+    if (channel->stdin_rest_length == 0 && length > 0) {
+        ssize_t n = write_some(channel, at, length);
+        if (n < 0)
+            return 0;
+        at += n;
+        length -= (size_t)n;
+    }
+    int r = length > 0 ? keep_rest(channel, at, length) : 0;
+    if (channel->stdin_end && channel->stdin_rest_length == 0)
+        close_stdin(channel);
+    return r;
+}
+
+void channel_flush_stdin(struct channel *channel)
+{
+    ssize_t n =
+        channel->stdin_rest_length > 0 ? write_some(channel, channel->stdin_rest, channel->stdin_rest_length) : 0;
+
+    if (n > 0) {
+        channel->stdin_rest_length -= (size_t)n;
+        memmove(channel->stdin_rest, channel->stdin_rest + n, channel->stdin_rest_length);
+    }
+    if (n >= 0 && channel->stdin_end && channel->stdin_rest_length == 0)
+        close_stdin(channel);
+}
+
+static void end_output(struct output *output)
+{
+    close_fd(&output->fd);
+    output->watched = false;
+}
+
+/* Once the tree is gone nothing more can come: what is in the pipes now is all, even if somebody still holds one. */
+void channel_drain(struct channel *channel)
+{
+    bool tree_gone = channel->state == CHANNEL_DRAINING && !channel->has_cgroup;
+
+    for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
+        struct output *output = &channel->outputs[i];
+        while (output->fd >= 0 && output_has_room(output)) {
+            int r = output_read(output);
+            if (r == -EAGAIN && !tree_gone)
+                break;
+            if (r <= 0)
+                end_output(output);
+        }
+    }
+    if (tree_gone && channel->outputs[0].fd < 0 && channel->outputs[1].fd < 0)
+        channel->state = CHANNEL_ENDED;
+}
+
+void channel_settle(struct channel *channel, int cgroup_root)
+{
+    if (channel->state == CHANNEL_RUNNING)
+        return;
+    remove_cgroup(channel, cgroup_root);
+    if (channel->state == CHANNEL_DRAINING)
+        channel_drain(channel);
+}
+
+void channel_reaped(struct channel *channel, int wait_status, const struct rusage *usage, int cgroup_root)
+{
+    channel->duration_ns = clock_now_ns() - channel->start_ns;
+    channel->usage = *usage;
+    channel->exit_kind = WIFSIGNALED(wait_status) ? WIRE_EXIT_SIGNAL : WIRE_EXIT_CODE;
+    channel->exit_value = (uint32_t)(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
+    channel->state = CHANNEL_DRAINING;
+    close_stdin(channel);
+    remove_cgroup(channel, cgroup_root);
+    /* Whatever it left behind ends with it. The last of them to be reaped brings us to channel_settle(). */
+    if (channel->has_cgroup)
+        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
+    else if (cgroup_root < 0)
+        (void)kill(-channel->pid, SIGKILL);
+    channel_drain(channel);
+}
+
+/* Every process of the cgroup, one by one: for signals other than the one that cgroup.kill sends. */
+static int signal_tree(struct channel *channel, int signal_number, int cgroup_root)
+{
+    char name[NAME_SIZE];
+    char pids[16384];
+    char *save = NULL;
+
+    if (signal_number == SIGKILL) {
+        cgroup_name(channel, "/cgroup.kill", name);
+        return fd_write_file(cgroup_root, name, "1");
+    }
+    cgroup_name(channel, "/cgroup.procs", name);
+    ssize_t n = fd_read_file(cgroup_root, name, pids, sizeof pids);
+    if (n < 0)
+        return (int)n;
+    for (char *pid = strtok_r(pids, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save))
+        (void)kill((pid_t)strtol(pid, NULL, 10), signal_number);
+    return 0;
+}
+
+int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root)
+{
+    if (signal_number == 0 || signal_number > 64 || scope > WIRE_SCOPE_TREE)
+        return -EINVAL;
+    if (channel->state == CHANNEL_ENDED)
+        return 0;
+    if (scope == WIRE_SCOPE_TREE && channel->has_cgroup)
+        return signal_tree(channel, (int)signal_number, cgroup_root);
+    if (channel->state == CHANNEL_DRAINING)
+        return 0; /* its pid may be somebody else's by now */
+    /* Without cgroups the process group is the nearest to a tree. */
+    pid_t target = scope == WIRE_SCOPE_PROCESS ? channel->pid : -channel->pid;
+    return kill(target, (int)signal_number) < 0 && errno != ESRCH ? -errno : 0;
+}
+
+static struct wire_bytes tail_of(const struct output *output)
+{
+    struct wire_bytes tail = {0};
+
+    tail.length = (uint32_t)output_next(output, TAIL_MAX, &tail.data);
+    return tail;
+}
+
+static uint64_t microseconds(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * 1000000U + (uint64_t)time.tv_usec;
+}
+
+static void fill_exit(const struct channel *channel, struct wire_exit *exit)
+{
+    struct statvfs disk = {0};
+    const struct output *out = &channel->outputs[0];
+    const struct output *err = &channel->outputs[1];
+
+    (void)statvfs("/tmp", &disk);
+    *exit = (struct wire_exit){
+        .channel = channel->id,
+        .kind = (uint8_t)channel->exit_kind,
+        .value = channel->exit_value,
+        .user_us = microseconds(channel->usage.ru_utime),
+        .system_us = microseconds(channel->usage.ru_stime),
+        .peak_bytes = (uint64_t)channel->usage.ru_maxrss * 1024,
+        .duration_ns = channel->duration_ns,
+        .disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize,
+        .disk_free_inodes = disk.f_favail,
+        .stdout_total = out->total,
+        .stderr_total = err->total,
+        .stdout_offset = out->sent,
+        .stderr_offset = err->sent,
+        .stdout_tail = tail_of(out),
+        .stderr_tail = tail_of(err),
+    };
+}
+
+/* All that is unsent, without a break in the ring, fits into EXIT. */
+static bool fits_exit(const struct output *output)
+{
+    const uint8_t *data;
+
+    return output_unsent(output) <= TAIL_MAX && output_next(output, TAIL_MAX, &data) == output_unsent(output);
+}
+
+static bool next_output(const struct channel *channel, size_t stream, struct wire_message *message)
+{
+    const struct output *output = &channel->outputs[stream];
+    uint64_t hold = channel->collect && channel->state != CHANNEL_ENDED ? COLLECT_HOLD : 0;
+    struct wire_stdout_data data = {.channel = channel->id, .offset = output->sent};
+
+    if (output_unsent(output) <= hold || (channel->state == CHANNEL_ENDED && fits_exit(output)))
+        return false;
+    data.data.length = (uint32_t)output_next(output, WIRE_DATA_MAX, &data.data.data);
+    message->type = stream == 0 ? WIRE_STDOUT : WIRE_STDERR;
+    if (stream == 0)
+        message->stdout_data = data;
+    else
+        message->stderr_data = (struct wire_stderr_data){data.channel, data.offset, data.data};
+    return true;
+}
+
+bool channel_next_message(struct channel *channel, struct wire_message *ret_message)
+{
+    if (channel->taken_due && channel->state == CHANNEL_RUNNING) {
+        *ret_message = (struct wire_message){
+            .type = WIRE_TAKEN,
+            .taken = {.channel = channel->id, .offset = channel->stdin_taken, .closed = channel->stdin_fd < 0}};
+        return true;
+    }
+    if (next_output(channel, 0, ret_message) || next_output(channel, 1, ret_message))
+        return true;
+    if (channel->state != CHANNEL_ENDED || channel->exit_sent)
+        return false;
+    ret_message->type = WIRE_EXIT;
+    fill_exit(channel, &ret_message->exit);
+    return true;
+}
+
+void channel_sent(struct channel *channel, const struct wire_message *message)
+{
+    switch ((int)message->type) { /* only some of them come here */
+    case WIRE_TAKEN:
+        channel->taken_due = false;
+        break;
+    case WIRE_STDOUT:
+        channel->outputs[0].sent += message->stdout_data.data.length;
+        break;
+    case WIRE_STDERR:
+        channel->outputs[1].sent += message->stderr_data.data.length;
+        break;
+    case WIRE_EXIT:
+        channel->outputs[0].sent += message->exit.stdout_tail.length;
+        channel->outputs[1].sent += message->exit.stderr_tail.length;
+        channel->exit_sent = true;
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,71 @@
+/*
+ * channel: one command from EXEC to RELEASE: its process, its streams, its cgroup, its result.
+ *
+ * INSIDE THE SANDBOX. Owned by the table in init.c. A channel lives on after its command has ended until the client
+ * releases it, so that a client which comes back can ask for the rest.
+ */
+#pragma once
+
+#include "init/output.h"
+#include "wire/wire.h"
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+enum channel_state {
+    CHANNEL_RUNNING,  /* the command runs */
+    CHANNEL_DRAINING, /* it ended; its cgroup is being emptied and its output read to the end */
+    CHANNEL_ENDED,    /* only EXIT is left to be sent, again and again if need be, until RELEASE */
+};
+
+enum { CHANNEL_STREAMS = 2 };
+
+struct channel {
+    uint64_t id;
+    enum channel_state state;
+    bool collect;
+    bool has_cgroup;
+    bool exit_sent;
+    bool taken_due; /* the client is to be told how much standard input was taken */
+    pid_t pid;
+    uint64_t start_ns;
+    uint64_t duration_ns;
+    enum wire_exit_kind exit_kind;
+    uint32_t exit_value;
+    struct rusage usage;
+    struct output outputs[CHANNEL_STREAMS];
+    int stdin_fd;
+    bool stdin_watched;
+    bool stdin_end;        /* close it when the rest is written */
+    uint64_t stdin_offset; /* accepted so far */
+    uint64_t stdin_taken;  /* written to the pipe so far */
+    uint8_t *stdin_rest;   /* accepted, not yet written: WIRE_WINDOW bytes, made when first needed */
+    size_t stdin_rest_length;
+};
+
+/* Start the command of an EXEC message. Never fails: a command that could not be started has ended. NULL: no memory. */
+struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root);
+void channel_free(struct channel *channel, int cgroup_root);
+
+/* Standard input. -EINVAL when it is not what comes next or more than the window. */
+_must_use_
+int channel_write(struct channel *channel, const struct wire_stdin_data *data);
+
+/* The pipe takes more: write what is left. */
+void channel_flush_stdin(struct channel *channel);
+
+/* The command's process ended: kill what it left behind. */
+void channel_reaped(struct channel *channel, int wait_status, const struct rusage *usage, int cgroup_root);
+
+/* Any process ended: perhaps the cgroup is empty now. */
+void channel_settle(struct channel *channel, int cgroup_root);
+
+_must_use_
+int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root);
+
+/* Read what there is to read. */
+void channel_drain(struct channel *channel);
+
+/* The next message to send, if there is one; channel_sent() once it has gone out. */
+bool channel_next_message(struct channel *channel, struct wire_message *ret_message);
+void channel_sent(struct channel *channel, const struct wire_message *message);

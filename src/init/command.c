@@ -1,0 +1,247 @@
+/*
+ * Theory of operation. The process is made by clone3 with CLONE_VFORK | CLONE_VM: it borrows init's memory until
+ * execve, so nothing is copied, and tells what failed by writing it down where init finds it. Until then it touches
+ * nothing but its own stack frames and `struct launch`. CLONE_INTO_CGROUP puts it into its cgroup before it exists.
+ */
+#include "init/command.h"
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "wire/capability.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+static const struct sock_filter tight[] = {
+#include "tight.inc"
+};
+
+static const struct sock_filter standard[] = {
+#include "standard.inc"
+};
+
+#define OOM_SCORE "800" /* above init's: when memory runs out a command goes, not PID 1 */
+
+struct launch {
+    const struct wire_exec *exec;
+    char **argv;
+    char **envp;
+    int fds[3];
+    int error;
+};
+
+static int set_limits(const struct wire_exec *exec)
+{
+    const struct {
+        int resource;
+        uint64_t value; /* 0: as it is */
+    } limits[] = {
+        {RLIMIT_NOFILE, exec->open_files},
+        {RLIMIT_FSIZE, exec->file_bytes},
+        {RLIMIT_STACK, exec->stack_bytes},
+        {RLIMIT_CPU, exec->cpu_seconds},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit limit = {limits[i].value, limits[i].value};
+        if (limits[i].value != 0 && setrlimit(limits[i].resource, &limit) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+/* Plain system calls: a libc's own may think that it has threads to tell. */
+static int become_user(const struct wire_exec *exec)
+{
+    uint64_t allowed = exec->uid == 0 ? CAPABILITIES_ROOT : CAPABILITIES_NONE;
+    int r = capability_bound(CAPABILITIES_INIT, allowed);
+
+    if (r < 0)
+        return r;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, exec->gid, exec->gid, exec->gid) < 0 ||
+        syscall(SYS_setresuid, exec->uid, exec->uid, exec->uid) < 0)
+        return -errno;
+    return capability_set(allowed);
+}
+
+static int load_filter(uint8_t which)
+{
+    bool is_tight = which == WIRE_FILTER_TIGHT;
+    /* The kernel only reads it; its own struct forgot the const. */
+    struct sock_fprog program = {
+        .len = (unsigned short)((is_tight ? sizeof tight : sizeof standard) / sizeof(struct sock_filter)),
+        .filter = (struct sock_filter *)(uintptr_t)(is_tight ? tight : standard),
+    };
+
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}
+
+/* As execvpe does it, but with the PATH of the command's own environment. -errno; a program that exists but can't be
+ * executed is told apart from one that does not exist. */
+static int execute(char **argv, char **envp)
+{
+    const char *path = "/usr/local/bin:/usr/bin:/bin";
+    int error = ENOENT;
+
+    if (strchr(argv[0], '/') != NULL) {
+        (void)execve(argv[0], argv, envp);
+        return -errno;
+    }
+    for (char **entry = envp; *entry != NULL; entry++) {
+        if (strncmp(*entry, "PATH=", 5) == 0)
+            path = *entry + 5;
+    }
+    while (*path != '\0') {
+        char file[4096];
+        size_t folder = strcspn(path, ":");
+        size_t name = strlen(argv[0]);
+        if (folder > 0 && folder + 1 + name < sizeof file) {
+            memcpy(file, path, folder);
+            file[folder] = '/';
+            memcpy(file + folder + 1, argv[0], name + 1);
+            (void)execve(file, argv, envp);
+            if (errno != ENOENT && errno != ENOTDIR)
+                error = errno;
+        }
+        path += folder + (path[folder] == ':' ? 1 : 0);
+    }
+    return -error;
+}
+
+static int prepare_and_execute(const struct launch *launch)
+{
+    const struct wire_exec *exec = launch->exec;
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+        return -errno;
+    for (int fd = 0; fd < 3; fd++) {
+        if (dup2(launch->fds[fd], fd) < 0)
+            return -errno;
+    }
+    int r = fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE);
+    if (r == 0)
+        r = set_limits(exec);
+    if (r == 0)
+        r = become_user(exec);
+    if (r == 0 && chdir(exec->folder.length > 0 ? exec->folder.text : "/") < 0)
+        r = -errno;
+    if (r == 0)
+        r = load_filter(exec->filter);
+    return r < 0 ? r : execute(launch->argv, launch->envp);
+}
+
+static _Noreturn void run_child(struct launch *launch)
+{
+    launch->error = -prepare_and_execute(launch);
+    _exit(127);
+}
+
+/*
+ * clone3 with borrowed memory, inline: a wrapper's return address would be on the stack that both use. Without a
+ * stack of its own the child runs on ours, below this frame, until execve; we are stopped for so long.
+ */
+__attribute__((noinline)) static pid_t clone_and_run(struct clone_args *args, struct launch *launch)
+{
+    long result;
+#ifdef __x86_64__
+    __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_clone3), "D"(args), "S"(sizeof *args) : "rcx", "r11", "memory");
+    if (result < 0)
+        launch->error = (int)-result;
+#else
+    args->flags &= ~(uint64_t)CLONE_VM;
+    result = syscall(SYS_clone3, args, sizeof *args);
+    if (result < 0)
+        launch->error = errno;
+#endif
+    if (result == 0)
+        run_child(launch);
+    return (pid_t)result;
+}
+
+/* Pointers to `count` strings from *text on, which moves behind them; NULL when they are not there. */
+static char **point_at(const char **text, const char *end, uint32_t count)
+{
+    char **list = calloc((size_t)count + 1, sizeof *list);
+
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        const char *next = memchr(*text, '\0', (size_t)(end - *text));
+        if (next == NULL) {
+            free((void *)list);
+            return NULL;
+        }
+        list[i] = (char *)(uintptr_t)*text; /* execve's own type forgot the const */
+        *text = next + 1;
+    }
+    return list;
+}
+
+static int launch(struct launch *launch, int cgroup_fd, pid_t *ret_pid)
+{
+    struct clone_args args = {.flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD};
+
+    if (cgroup_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)(unsigned)cgroup_fd;
+    }
+    pid_t pid = clone_and_run(&args, launch);
+    if (pid < 0 || launch->error != 0)
+        return launch->error != 0 ? -launch->error : -EAGAIN;
+    *ret_pid = pid;
+    return 0;
+}
+
+static int make_pipes(bool with_stdin, int inner[3], struct command_pipes *outer)
+{
+    int ends[2];
+
+    for (int fd = 0; fd < 3; fd++) {
+        if (fd == 0 && !with_stdin) {
+            inner[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+            if (inner[0] < 0)
+                return -errno;
+            continue;
+        }
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return -errno;
+        inner[fd] = ends[fd == 0 ? 0 : 1];
+        int *ours = fd == 0 ? &outer->stdin_fd : fd == 1 ? &outer->stdout_fd : &outer->stderr_fd;
+        *ours = ends[fd == 0 ? 1 : 0];
+        if (fcntl(*ours, F_SETFL, O_NONBLOCK) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+int command_start(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_fd,
+                  struct command_pipes *ret_pipes, pid_t *ret_pid)
+{
+    struct command_pipes pipes = {-1, -1, -1};
+    const char *end = strings + length;
+    struct launch start = {.exec = exec, .fds = {-1, -1, -1}};
+
+    if (exec->argc == 0 || (exec->flags & WIRE_EXEC_TTY) != 0 || exec->filter > WIRE_FILTER_STANDARD)
+        return -EINVAL;
+    start.argv = point_at(&strings, end, exec->argc);
+    start.envp = start.argv != NULL ? point_at(&strings, end, exec->envc) : NULL;
+    int r = start.envp == NULL ? -EINVAL : make_pipes((exec->flags & WIRE_EXEC_STDIN) != 0, start.fds, &pipes);
+    if (r == 0)
+        r = launch(&start, cgroup_fd, ret_pid);
+    fd_close_many(start.fds, 3);
+    free((void *)start.argv);
+    free((void *)start.envp);
+    if (r < 0) {
+        close_fd(&pipes.stdin_fd);
+        close_fd(&pipes.stdout_fd);
+        close_fd(&pipes.stderr_fd);
+        return r;
+    }
+    *ret_pipes = pipes;
+    return 0;
+}

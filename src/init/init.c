@@ -1,0 +1,345 @@
+/*
+ * init: PID 1 of every sandbox. Runs commands, forwards their streams, reaps what ends.
+ *
+ * INSIDE THE SANDBOX: hostile code may take it over, so it has nothing that the sandbox does not have; the gateway
+ * trusts nothing it says. Static, one thread, one event loop, a fixed number of channels. It inherits two descriptors:
+ * 3, the guest link; 4, its own cgroup, below which it makes one per command.
+ *
+ * Nothing is ever queued: each channel knows what it still has to say, and says it when the link takes it.
+ */
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "init/channel.h"
+#include "wire/link.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { GUEST_FD = 3, CGROUP_FD = 4, CHANNELS_MAX = 256, EVENTS_AT_ONCE = 32 };
+
+enum watched { WATCH_GUEST, WATCH_SIGNALS, WATCH_STDIN, WATCH_STDOUT, WATCH_STDERR };
+
+struct init {
+    int epoll_fd;
+    int signal_fd;
+    int cgroup_root; /* CGROUP_FD, or -1 where there is none */
+    bool guest_full;
+    uint64_t args_channel; /* whose strings are being gathered */
+    char *args;
+    size_t args_length;
+    bool args_lost; /* there were too many */
+    struct channel *channels[CHANNELS_MAX];
+};
+
+static struct init init;
+static uint8_t frame[WIRE_FRAME_MAX];
+
+static void watch(int operation, int fd, uint32_t events, enum watched what, size_t slot)
+{
+    struct epoll_event event = {.events = events, .data.u64 = (uint64_t)slot << 8 | what};
+
+    if (epoll_ctl(init.epoll_fd, operation, fd, &event) < 0)
+        _exit(2);
+}
+
+/* Watch exactly what the channel can use now: a pipe with nothing to do would wake us for ever. */
+static void update_watches(size_t slot)
+{
+    struct channel *channel = init.channels[slot];
+
+    for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
+        struct output *output = &channel->outputs[i];
+        bool want = output->fd >= 0 && output_has_room(output);
+        if (output->fd >= 0 && want != output->watched)
+            watch(want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, output->fd, EPOLLIN, i == 0 ? WATCH_STDOUT : WATCH_STDERR,
+                  slot);
+        output->watched = want;
+    }
+    bool want = channel->stdin_fd >= 0 && channel->stdin_rest_length > 0;
+    if (channel->stdin_fd >= 0 && want != channel->stdin_watched)
+        watch(want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, channel->stdin_fd, EPOLLOUT, WATCH_STDIN, slot);
+    channel->stdin_watched = want;
+}
+
+/* Say what there is to say, until the link is full. */
+static void speak(size_t slot)
+{
+    struct wire_message message;
+
+    while (!init.guest_full && channel_next_message(init.channels[slot], &message)) {
+        int r = link_send(GUEST_FD, &message, NULL, 0);
+        if (r == -EAGAIN) {
+            init.guest_full = true;
+            watch(EPOLL_CTL_MOD, GUEST_FD, EPOLLIN | EPOLLOUT, WATCH_GUEST, 0);
+            return;
+        }
+        if (r < 0)
+            _exit(0);
+        channel_sent(init.channels[slot], &message);
+    }
+}
+
+static void settle_all(void)
+{
+    for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
+        if (init.channels[slot] == NULL)
+            continue;
+        speak(slot);
+        update_watches(slot);
+    }
+}
+
+static struct channel *find(uint64_t id, size_t *ret_slot)
+{
+    for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
+        if (init.channels[slot] != NULL && init.channels[slot]->id == id) {
+            *ret_slot = slot;
+            return init.channels[slot];
+        }
+    }
+    return NULL;
+}
+
+static void forget_args(void)
+{
+    free(init.args);
+    init.args = NULL;
+    init.args_length = 0;
+    init.args_lost = false;
+}
+
+static int gather(uint64_t channel, const uint8_t *strings, size_t length)
+{
+    if (init.args_channel != channel)
+        forget_args();
+    init.args_channel = channel;
+    char *args = init.args_lost || length > WIRE_STRINGS_MAX - init.args_length
+                     ? NULL
+                     : realloc(init.args, init.args_length + length + 1);
+    if (args == NULL) {
+        init.args_lost = true;
+        return -E2BIG;
+    }
+    memcpy(args + init.args_length, strings, length);
+    init.args = args;
+    init.args_length += length;
+    return 0;
+}
+
+static void say_not_started(uint64_t channel, int error)
+{
+    struct wire_message message = {
+        .type = WIRE_EXIT, .exit = {.channel = channel, .kind = WIRE_EXIT_NOT_STARTED, .value = (uint32_t)error}};
+
+    if (link_send(GUEST_FD, &message, NULL, 0) < 0)
+        _exit(0);
+}
+
+static void start(const struct wire_exec *exec)
+{
+    size_t slot = 0;
+
+    if (find(exec->channel, &slot) != NULL) {
+        forget_args();
+        return; /* a client that came back and was not sure */
+    }
+    while (slot < CHANNELS_MAX && init.channels[slot] != NULL)
+        slot++;
+    int r = slot == CHANNELS_MAX ? -EAGAIN : gather(exec->channel, exec->strings.data, exec->strings.length);
+    if (r == 0) {
+        init.channels[slot] = channel_new(exec, init.args, init.args_length, init.cgroup_root);
+        r = init.channels[slot] == NULL ? -ENOMEM : 0;
+    }
+    forget_args();
+    if (r < 0)
+        say_not_started(exec->channel, -r);
+}
+
+static int resume(struct channel *channel, const struct wire_resume *resume)
+{
+    int r = output_resume(&channel->outputs[0], resume->stdout_offset);
+
+    if (r == 0)
+        r = output_resume(&channel->outputs[1], resume->stderr_offset);
+    channel->exit_sent = false;
+    return r;
+}
+
+static int acknowledge(struct channel *channel, const struct wire_ack *ack)
+{
+    int r = output_ack(&channel->outputs[0], ack->stdout_offset);
+
+    if (r == 0)
+        r = output_ack(&channel->outputs[1], ack->stderr_offset);
+    channel_drain(channel);
+    return r;
+}
+
+static void close_stream(struct channel *channel, uint8_t stream)
+{
+    if (stream != WIRE_STREAM_STDOUT && stream != WIRE_STREAM_STDERR)
+        return;
+    close_fd(&channel->outputs[stream - 1].fd);
+    channel->outputs[stream - 1].watched = false;
+    channel_drain(channel);
+}
+
+/* A message about a channel there is. All of them start with its id. */
+static int handle_channel(size_t slot, const struct wire_message *message)
+{
+    struct channel *channel = init.channels[slot];
+
+    switch ((int)message->type) { /* only some of them come here */
+    case WIRE_STDIN:
+        return channel_write(channel, &message->stdin_data);
+    case WIRE_ACK:
+        return acknowledge(channel, &message->ack);
+    case WIRE_CLOSE:
+        close_stream(channel, message->close.stream);
+        return 0;
+    case WIRE_SIGNAL:
+        ignore_result(channel_signal(channel, message->signal.signal, message->signal.scope, init.cgroup_root));
+        return 0;
+    case WIRE_RESUME:
+        return resume(channel, &message->resume);
+    case WIRE_RELEASE:
+        channel_free(channel, init.cgroup_root);
+        init.channels[slot] = NULL;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static void handle_message(const struct wire_message *message)
+{
+    size_t slot = 0;
+
+    switch ((int)message->type) { /* only some of them come here */
+    case WIRE_ARGS:
+        /* Should they be too many, the EXEC that follows says so. */
+        ignore_result(gather(message->args.channel, message->args.strings.data, message->args.strings.length));
+        return;
+    case WIRE_EXEC:
+        start(&message->exec);
+        return;
+    case WIRE_DIAL:
+    case WIRE_FILE:
+        say_not_started(message->dial.channel, ENOSYS);
+        return;
+    default:
+        if (find(message->ack.channel, &slot) != NULL && handle_channel(slot, message) < 0)
+            _exit(3); /* a client that breaks the protocol is no client of ours */
+    }
+}
+
+static void handle_guest(uint32_t events)
+{
+    struct wire_message message;
+
+    if ((events & EPOLLOUT) != 0 && init.guest_full) {
+        init.guest_full = false;
+        watch(EPOLL_CTL_MOD, GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
+    }
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    int r = link_receive(GUEST_FD, WIRE_BY_CLIENT, WIRE_IN_RUNNING, frame, &message, NULL, NULL);
+    if (r == -EAGAIN)
+        return;
+    if (r <= 0)
+        _exit(r == 0 ? 0 : 3); /* and with PID 1 ends the whole sandbox */
+    handle_message(&message);
+}
+
+static void reap(void)
+{
+    struct signalfd_siginfo info;
+    struct rusage usage;
+    int status;
+    pid_t pid;
+
+    ignore_result(read(init.signal_fd, &info, sizeof info));
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
+            struct channel *channel = init.channels[slot];
+            if (channel != NULL && channel->pid == pid && channel->state == CHANNEL_RUNNING)
+                channel_reaped(channel, status, &usage, init.cgroup_root);
+        }
+    }
+    for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
+        if (init.channels[slot] != NULL)
+            channel_settle(init.channels[slot], init.cgroup_root);
+    }
+}
+
+static void handle_event(const struct epoll_event *event)
+{
+    enum watched what = (enum watched)(event->data.u64 & 0xff);
+    struct channel *channel = init.channels[(event->data.u64 >> 8) % CHANNELS_MAX];
+
+    switch (what) {
+    case WATCH_GUEST:
+        handle_guest(event->events);
+        break;
+    case WATCH_SIGNALS:
+        reap();
+        break;
+    case WATCH_STDIN:
+        if (channel != NULL && channel->stdin_fd >= 0)
+            channel_flush_stdin(channel);
+        break;
+    case WATCH_STDOUT:
+    case WATCH_STDERR:
+        if (channel != NULL)
+            channel_drain(channel);
+        break;
+    }
+}
+
+static void set_up(void)
+{
+    struct stat st;
+    sigset_t all;
+    sigset_t child;
+
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)sigfillset(&all);
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    init.cgroup_root = fstat(CGROUP_FD, &st) == 0 && S_ISDIR(st.st_mode) ? CGROUP_FD : -1;
+    init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    init.signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (init.epoll_fd < 0 || init.signal_fd < 0 || fcntl(GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
+        _exit(2);
+    if (init.cgroup_root >= 0 && fcntl(CGROUP_FD, F_SETFD, FD_CLOEXEC) < 0)
+        _exit(2);
+    watch(EPOLL_CTL_ADD, GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
+    watch(EPOLL_CTL_ADD, init.signal_fd, EPOLLIN, WATCH_SIGNALS, 0);
+}
+
+int main(void)
+{
+    set_up();
+    struct wire_message hello = {
+        .type = WIRE_HELLO,
+        .hello = {.features = init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0, .channels_max = CHANNELS_MAX}};
+    if (link_send(GUEST_FD, &hello, NULL, 0) < 0)
+        _exit(2);
+    for (;;) {
+        struct epoll_event events[EVENTS_AT_ONCE];
+        int n = epoll_wait(init.epoll_fd, events, EVENTS_AT_ONCE, -1);
+        if (n < 0 && errno != EINTR)
+            _exit(2);
+        for (int i = 0; i < n; i++)
+            handle_event(&events[i]);
+        settle_all();
+    }
+}

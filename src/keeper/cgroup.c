@@ -1,0 +1,544 @@
+#include "keeper/cgroup.h"
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/sys.h"
+
+#include <dirent.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#define CGROUP_MOUNT "/sys/fs/cgroup"
+
+enum {
+    DESCENDANTS_MAX = 512, /* cgroups init may make, one per running command */
+    CPU_PERIOD_US = 100000,
+    CPU_PERIOD_MS = 100,
+    RECLAIM_ABOVE_BYTES = 1 << 20,
+};
+
+enum hierarchy { UNIFIED, MEMORY, PIDS, CPU, HIERARCHY_COUNT };
+
+struct cgroups {
+    bool hybrid;
+    int top[HIERARCHY_COUNT]; /* the folder "hutch" in each; in v2 only UNIFIED; CPU is opened when first wanted */
+    int event_fd;             /* hybrid: eventfd; v2: inotify; made when first wanted */
+};
+
+/* Where the limits of one controller are. */
+static int top_of(const struct cgroups *cgroups, enum hierarchy controller)
+{
+    return cgroups->top[cgroups->hybrid ? controller : UNIFIED];
+}
+
+static int path_in(char *path, size_t size, const char *name, const char *file)
+{
+    int n = snprintf(path, size, "%s/%s", name, file);
+
+    return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+static int write_in(int top, const char *name, const char *file, const char *text)
+{
+    char path[128];
+    int r = path_in(path, sizeof path, name, file);
+
+    return r < 0 ? r : fd_write_file(top, path, text);
+}
+
+static int write_number_in(int top, const char *name, const char *file, uint64_t number)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    return write_in(top, name, file, text);
+}
+
+/* A number: alone in the file, or behind `key`. 0 when there is none. */
+static uint64_t read_number_in(int top, const char *name, const char *file, const char *key)
+{
+    char path[128];
+    char text[4096];
+    unsigned long long number = 0;
+
+    if (path_in(path, sizeof path, name, file) < 0 || fd_read_file(top, path, text, sizeof text) < 0)
+        return 0;
+    const char *at = text;
+    while (key != NULL && at != NULL) {
+        size_t length = strlen(key);
+        if (strncmp(at, key, length) == 0 && at[length] == ' ') {
+            at += length + 1;
+            break;
+        }
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at == NULL || sscanf(at, "%llu", &number) != 1)
+        return 0;
+    return number;
+}
+
+static int open_top(const char *path, int *ret_fd, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENOENT) {
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return error_errno(err, "making %s", path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return error_errno(err, "opening %s", path);
+    *ret_fd = fd;
+    return 0;
+}
+
+static bool is_cgroup2(const char *path)
+{
+    struct statfs st;
+
+    return statfs(path, &st) == 0 && (uint64_t)st.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+/* Controllers must be switched on from the top down before a cgroup below has their files. */
+static int enable_controllers(const struct cgroups *cgroups, struct error *err)
+{
+    static const char controllers[] = "+memory +pids +cpu";
+    char now[256];
+    ssize_t n = fd_read_file(cgroups->top[UNIFIED], "cgroup.subtree_control", now, sizeof now);
+
+    if (n > 0 && strstr(now, "memory") != NULL && strstr(now, "pids") != NULL && strstr(now, "cpu") != NULL)
+        return 0;
+    int r = fd_write_file(AT_FDCWD, CGROUP_MOUNT "/cgroup.subtree_control", controllers);
+    if (r == 0)
+        r = fd_write_file(cgroups->top[UNIFIED], "cgroup.subtree_control", controllers);
+    if (r < 0)
+        return error_set(err, ERROR_UNSUPPORTED, -r,
+                         "switching on the memory, pids and cpu controllers in %s; run Hutch on the host or with a "
+                         "delegated cgroup",
+                         CGROUP_MOUNT);
+    return 0;
+}
+
+static int open_hierarchies(struct cgroups *cgroups, struct error *err)
+{
+    if (is_cgroup2(CGROUP_MOUNT)) {
+        int r = open_top(CGROUP_MOUNT "/hutch", &cgroups->top[UNIFIED], err);
+        return r < 0 ? r : enable_controllers(cgroups, err);
+    }
+    if (!is_cgroup2(CGROUP_MOUNT "/unified"))
+        return error_set(err, ERROR_UNSUPPORTED, ENOTSUP,
+                         "no cgroup v2 tree at %s or %s/unified; boot with systemd.unified_cgroup_hierarchy=1",
+                         CGROUP_MOUNT, CGROUP_MOUNT);
+    cgroups->hybrid = true;
+    int r = open_top(CGROUP_MOUNT "/unified/hutch", &cgroups->top[UNIFIED], err);
+    if (r == 0)
+        r = open_top(CGROUP_MOUNT "/memory/hutch", &cgroups->top[MEMORY], err);
+    if (r == 0)
+        r = open_top(CGROUP_MOUNT "/pids/hutch", &cgroups->top[PIDS], err);
+    return r;
+}
+
+int cgroups_new(struct cgroups **ret_cgroups, struct error *err)
+{
+    struct cgroups *cgroups = calloc(1, sizeof *cgroups);
+
+    if (cgroups == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the cgroup tree");
+    for (int i = 0; i < HIERARCHY_COUNT; i++)
+        cgroups->top[i] = -1;
+    cgroups->event_fd = -1;
+    int r = open_hierarchies(cgroups, err);
+    if (r < 0) {
+        cgroups_free(cgroups);
+        return r;
+    }
+    *ret_cgroups = cgroups;
+    return 0;
+}
+
+void cgroups_free(struct cgroups *cgroups)
+{
+    if (cgroups == NULL)
+        return;
+    fd_close_many(cgroups->top, HIERARCHY_COUNT);
+    close_fd(&cgroups->event_fd);
+    free(cgroups);
+}
+
+/* Is there swap that a file for its limit is missing for? Without swap there is nothing to limit. */
+static int no_swap_limit(const char *file, struct error *err)
+{
+    struct sysinfo info;
+
+    if (sysinfo(&info) == 0 && info.totalswap == 0)
+        return 0;
+    return error_set(err, ERROR_UNSUPPORTED, ENOTSUP,
+                     "this kernel can't limit swap (no %s); boot with swapaccount=1 or switch swap off", file);
+}
+
+static int limit_memory(const struct cgroups *cgroups, const char *name, uint64_t bytes, struct error *err)
+{
+    int top = top_of(cgroups, MEMORY);
+    int r;
+
+    if (cgroups->hybrid) {
+        /* Memory and swap together may not be below memory: raise the sum first, or lower it last. */
+        r = write_number_in(top, name, "memory.limit_in_bytes", bytes);
+        int swap = write_number_in(top, name, "memory.memsw.limit_in_bytes", bytes);
+        if (r == -EINVAL && swap == 0)
+            r = write_number_in(top, name, "memory.limit_in_bytes", bytes);
+        if (r == 0 && swap == -ENOENT)
+            return no_swap_limit("memory.memsw.limit_in_bytes", err);
+        if (r == 0 && swap < 0)
+            r = swap;
+    } else {
+        r = write_number_in(top, name, "memory.max", bytes);
+        int swap = write_in(top, name, "memory.swap.max", "0");
+        if (r == 0 && swap == -ENOENT)
+            return no_swap_limit("memory.swap.max", err);
+        if (r == 0 && swap < 0)
+            r = swap;
+    }
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "limiting memory to %llu bytes", (unsigned long long)bytes);
+    return 0;
+}
+
+static int limit_cpu(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, struct error *err)
+{
+    char text[48];
+    int top = top_of(cgroups, CPU);
+    uint64_t quota_us = (uint64_t)limits->cpu_milli * CPU_PERIOD_MS;
+    uint64_t weight = limits->cpu_weight != 0 ? limits->cpu_weight : 100;
+    int r;
+
+    if (cgroups->hybrid) {
+        (void)snprintf(text, sizeof text, "%lld", limits->cpu_milli != 0 ? (long long)quota_us : -1LL);
+        r = write_in(top, name, "cpu.cfs_quota_us", text);
+        if (r == 0)
+            r = write_number_in(top, name, "cpu.shares", weight * 1024 / 100 < 2 ? 2 : weight * 1024 / 100);
+    } else {
+        if (limits->cpu_milli != 0)
+            (void)snprintf(text, sizeof text, "%llu %d", (unsigned long long)quota_us, CPU_PERIOD_US);
+        else
+            (void)snprintf(text, sizeof text, "max %d", CPU_PERIOD_US);
+        r = write_in(top, name, "cpu.max", text);
+        if (r == 0)
+            r = write_number_in(top, name, "cpu.weight", weight);
+    }
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "limiting CPU time") : 0;
+}
+
+/* The v1 cpu hierarchy costs each sandbox a cgroup more: only those with a CPU limit are in it. */
+static int enter_cpu_hierarchy(struct cgroups *cgroups, const char *name, struct error *err)
+{
+    if (cgroups->top[CPU] < 0) {
+        int r = open_top(CGROUP_MOUNT "/cpu/hutch", &cgroups->top[CPU], err);
+        if (r < 0)
+            return r;
+    }
+    if (mkdirat(cgroups->top[CPU], name, 0755) < 0)
+        return error_errno(err, "making a cpu cgroup");
+    return 0;
+}
+
+static bool limits_cpu(const struct cgroup_limits *limits)
+{
+    return limits->cpu_milli != 0 || limits->cpu_weight != 0;
+}
+
+int cgroup_limit(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, struct error *err)
+{
+    int r = limit_memory(cgroups, name, limits->memory_bytes, err);
+
+    if (r < 0)
+        return r;
+    r = write_number_in(top_of(cgroups, PIDS), name, "pids.max", (uint64_t)limits->processes + 1);
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "limiting processes to %u", limits->processes);
+    return limits_cpu(limits) ? limit_cpu(cgroups, name, limits, err) : 0;
+}
+
+static int make_folders(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits,
+                        struct error *err)
+{
+    if (mkdirat(cgroups->top[UNIFIED], name, 0755) < 0)
+        return error_errno(err, "making a cgroup");
+    if (!cgroups->hybrid)
+        return 0;
+    if (mkdirat(cgroups->top[MEMORY], name, 0755) < 0)
+        return error_errno(err, "making a memory cgroup");
+    if (mkdirat(cgroups->top[PIDS], name, 0755) < 0)
+        return error_errno(err, "making a pids cgroup");
+    return limits_cpu(limits) ? enter_cpu_hierarchy(cgroups, name, err) : 0;
+}
+
+/*
+ * Init makes a cgroup per command below its own: it owns the folder and cgroup.procs (the kernel wants that of the
+ * common ancestor), but none of the files that hold limits.
+ */
+static int delegate(const struct cgroups *cgroups, const char *name, uint32_t owner, struct error *err)
+{
+    char path[128];
+    int top = cgroups->top[UNIFIED];
+    int r = write_number_in(top, name, "cgroup.max.descendants", DESCENDANTS_MAX);
+
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "limiting cgroups below");
+    if (path_in(path, sizeof path, name, "cgroup.procs") < 0 || fchownat(top, name, owner, owner, 0) < 0 ||
+        fchownat(top, path, owner, owner, 0) < 0)
+        return error_errno(err, "handing the cgroup to the sandbox");
+    return 0;
+}
+
+static int open_entry(const struct cgroups *cgroups, const char *name, bool with_cpu, struct cgroup_entry *entry,
+                      struct error *err)
+{
+    static const enum hierarchy wanted[] = {MEMORY, PIDS, CPU};
+    char path[128];
+
+    entry->dir = openat(cgroups->top[UNIFIED], name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (entry->dir < 0)
+        return error_errno(err, "opening the cgroup");
+    for (size_t i = 0; cgroups->hybrid && i < (with_cpu ? 3U : 2U); i++) {
+        int fd = path_in(path, sizeof path, name, "tasks") < 0
+                     ? -1
+                     : openat(cgroups->top[wanted[i]], path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_errno(err, "opening the tasks of the cgroup");
+        entry->tasks[entry->task_count++] = fd;
+    }
+    return 0;
+}
+
+int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, uint32_t owner,
+                  struct cgroup_entry *ret_entry, struct error *err)
+{
+    struct cgroup_entry entry = {.dir = -1};
+    int r = make_folders(cgroups, name, limits, err);
+
+    if (r == 0)
+        r = cgroup_limit(cgroups, name, limits, err);
+    if (r == 0)
+        r = delegate(cgroups, name, owner, err);
+    if (r == 0)
+        r = open_entry(cgroups, name, limits_cpu(limits), &entry, err);
+    if (r < 0) {
+        cgroup_entry_release(&entry);
+        ignore_result(cgroup_remove(cgroups, name));
+        return r;
+    }
+    *ret_entry = entry;
+    return 0;
+}
+
+void cgroup_entry_release(struct cgroup_entry *entry)
+{
+    close_fd(&entry->dir);
+    fd_close_many(entry->tasks, entry->task_count);
+    entry->task_count = 0;
+}
+
+int cgroup_view(struct cgroups *cgroups, const char *name, int *ret_fd, struct error *err)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
+    _cleanup_fd_
+    int fd = sys_open_tree(cgroups->top[UNIFIED], name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+    if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+        return error_errno(err, "making init's view of its cgroup");
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int cgroup_freeze(struct cgroups *cgroups, const char *name, bool frozen, struct error *err)
+{
+    int r = write_in(cgroups->top[UNIFIED], name, "cgroup.freeze", frozen ? "1" : "0");
+
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, frozen ? "freezing" : "thawing") : 0;
+}
+
+int cgroup_kill(struct cgroups *cgroups, const char *name)
+{
+    return write_in(cgroups->top[UNIFIED], name, "cgroup.kill", "1");
+}
+
+uint32_t cgroup_oom_kills(struct cgroups *cgroups, const char *name)
+{
+    return (uint32_t)read_number_in(top_of(cgroups, MEMORY), name,
+                                    cgroups->hybrid ? "memory.oom_control" : "memory.events", "oom_kill");
+}
+
+uint32_t cgroup_processes_refused(struct cgroups *cgroups, const char *name)
+{
+    return (uint32_t)read_number_in(top_of(cgroups, PIDS), name, "pids.events", "max");
+}
+
+void cgroup_usage(struct cgroups *cgroups, const char *name, struct cgroup_usage *ret_usage)
+{
+    int memory = top_of(cgroups, MEMORY);
+    int pids = top_of(cgroups, PIDS);
+    bool hybrid = cgroups->hybrid;
+
+    *ret_usage = (struct cgroup_usage){
+        .cpu_us = read_number_in(cgroups->top[UNIFIED], name, "cpu.stat", "usage_usec"),
+        .memory_bytes = read_number_in(memory, name, hybrid ? "memory.usage_in_bytes" : "memory.current", NULL),
+        .memory_peak_bytes = read_number_in(memory, name, hybrid ? "memory.max_usage_in_bytes" : "memory.peak", NULL),
+        .processes = (uint32_t)read_number_in(pids, name, "pids.current", NULL),
+        .processes_peak = (uint32_t)read_number_in(pids, name, "pids.peak", NULL),
+        .processes_refused = cgroup_processes_refused(cgroups, name),
+        .oom_kills = cgroup_oom_kills(cgroups, name),
+    };
+}
+
+static int watch_v1(struct cgroups *cgroups, const char *name)
+{
+    char path[128];
+    char text[48];
+
+    if (cgroups->event_fd < 0)
+        cgroups->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (cgroups->event_fd < 0)
+        return -errno;
+    int r = path_in(path, sizeof path, name, "memory.oom_control");
+    if (r < 0)
+        return r;
+    _cleanup_fd_
+    int control = openat(cgroups->top[MEMORY], path, O_RDONLY | O_CLOEXEC);
+    if (control < 0)
+        return -errno;
+    (void)snprintf(text, sizeof text, "%d %d", cgroups->event_fd, control);
+    return write_in(cgroups->top[MEMORY], name, "cgroup.event_control", text);
+}
+
+static int watch_v2(struct cgroups *cgroups, const char *name)
+{
+    char path[256];
+
+    if (cgroups->event_fd < 0)
+        cgroups->event_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (cgroups->event_fd < 0)
+        return -errno;
+    (void)snprintf(path, sizeof path, CGROUP_MOUNT "/hutch/%s/memory.events", name);
+    return inotify_add_watch(cgroups->event_fd, path, IN_MODIFY) < 0 ? -errno : 0;
+}
+
+int cgroup_watch(struct cgroups *cgroups, const char *name, struct error *err)
+{
+    int r = cgroups->hybrid ? watch_v1(cgroups, name) : watch_v2(cgroups, name);
+
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "watching for the memory limit") : 0;
+}
+
+int cgroups_event_fd(const struct cgroups *cgroups)
+{
+    return cgroups->event_fd;
+}
+
+void cgroups_drain_events(struct cgroups *cgroups)
+{
+    char events[4096];
+
+    while (read(cgroups->event_fd, events, sizeof events) > 0 && !cgroups->hybrid)
+        ;
+}
+
+/* Cached pages that the sandbox was charged for keep a removed memory cgroup alive: give them back first. */
+static void reclaim(const struct cgroups *cgroups, const char *name)
+{
+    int top = top_of(cgroups, MEMORY);
+    uint64_t bytes = read_number_in(top, name, cgroups->hybrid ? "memory.usage_in_bytes" : "memory.current", NULL);
+
+    if (bytes <= RECLAIM_ABOVE_BYTES)
+        return;
+    if (cgroups->hybrid)
+        (void)write_in(top, name, "memory.force_empty", "0");
+    else
+        (void)write_number_in(top, name, "memory.reclaim", bytes);
+}
+
+/* The cgroups init made for its commands. */
+static void remove_below(int top, const char *name)
+{
+    int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+
+    if (folder == NULL) {
+        close_fd(&fd);
+        return;
+    }
+    while ((entry = readdir(folder)) != NULL) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            (void)unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+    }
+    (void)closedir(folder);
+}
+
+static int remove_folder(int top, const char *name)
+{
+    if (top < 0 || unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    return -errno;
+}
+
+int cgroup_remove(struct cgroups *cgroups, const char *name)
+{
+    reclaim(cgroups, name);
+    if (cgroups->hybrid) {
+        for (int i = MEMORY; i < HIERARCHY_COUNT; i++) {
+            int r = remove_folder(cgroups->top[i], name);
+            if (r < 0)
+                return r;
+        }
+    }
+    int r = remove_folder(cgroups->top[UNIFIED], name);
+    if (r == -EBUSY || r == -ENOTEMPTY) {
+        remove_below(cgroups->top[UNIFIED], name);
+        r = remove_folder(cgroups->top[UNIFIED], name);
+    }
+    return r;
+}
+
+static bool sweep_one(struct cgroups *cgroups, const char *name)
+{
+    static const struct timespec pause = {.tv_nsec = 2000000};
+
+    ignore_result(cgroup_kill(cgroups, name));
+    for (int attempt = 0; attempt < 100; attempt++) {
+        if (cgroup_remove(cgroups, name) == 0)
+            return true;
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+bool cgroups_sweep(struct cgroups *cgroups, const char *instance_id)
+{
+    size_t length = strlen(instance_id);
+    int fd = openat(cgroups->top[UNIFIED], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    bool clean = true;
+
+    if (folder == NULL) {
+        close_fd(&fd);
+        return false;
+    }
+    if (cgroups->hybrid && cgroups->top[CPU] < 0)
+        cgroups->top[CPU] = open(CGROUP_MOUNT "/cpu/hutch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while ((entry = readdir(folder)) != NULL) {
+        if (strncmp(entry->d_name, instance_id, length) == 0 && entry->d_name[length] == '-')
+            clean = sweep_one(cgroups, entry->d_name) && clean;
+    }
+    (void)closedir(folder);
+    return clean;
+}

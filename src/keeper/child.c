@@ -1,0 +1,197 @@
+#include "keeper/child.h"
+
+#include "base/clock.h"
+#include "base/sys.h"
+#include "keeper/confine.h"
+#include "keeper/rootfs.h"
+#include "wire/link.h"
+#include "wire/steps.h"
+
+#include <grp.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* Where init expects what it inherits. */
+enum { GUEST_FD = 3, CGROUP_FD = 4, INIT_FD = 5 };
+
+struct child {
+    const struct spawn *spawn;
+    struct rootfs rootfs;
+    int view_fd; /* init's view of its cgroup */
+    uint64_t steps_ns[STEP_COUNT];
+    const char *detail;
+};
+
+static void send_setup(const struct child *child, enum step step, int error)
+{
+    struct wire_message message = {
+        .type = WIRE_SETUP,
+        .setup = {.step = step,
+                  .error = (uint32_t)error,
+                  .detail = wire_str(child->detail != NULL ? child->detail : child->rootfs.detail),
+                  .steps_ns = {.data = (const uint8_t *)child->steps_ns, .count = STEP_COUNT}},
+    };
+
+    if (link_send(child->spawn->guest_fd, &message, NULL, 0) < 0)
+        _exit(1); /* nobody listens any more */
+}
+
+static int failed(struct child *child, const char *detail)
+{
+    child->detail = detail;
+    return -errno;
+}
+
+static int enter_cgroups(struct child *child)
+{
+    for (size_t i = 0; i < child->spawn->task_count; i++) {
+        if (write(child->spawn->task_fds[i], "0", 1) != 1)
+            return failed(child, "writing to tasks");
+    }
+    return 0;
+}
+
+static int wait_for_go(struct child *child)
+{
+    uint8_t frame[256];
+    struct wire_message message;
+    int fds[FD_PASS_MAX];
+    size_t fd_count = 0;
+    ssize_t n = fd_receive(child->spawn->guest_fd, frame, sizeof frame, fds, FD_PASS_MAX, &fd_count);
+
+    if (n <= 0 || wire_decode(frame, (size_t)n, &message) < 0 || message.type != WIRE_GO || fd_count != 2)
+        _exit(1); /* the keeper gave up or is gone */
+    child->rootfs.dev_fd = fds[0];
+    child->view_fd = fds[1];
+
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return failed(child, "unsharing the cgroup namespace");
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return failed(child, "becoming root of the user namespace");
+    /* After the last change of ids, which would clear it. */
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? failed(child, "asking to end with the keeper") : 0;
+}
+
+static int make_disk(struct child *child)
+{
+    return rootfs_disk(&child->rootfs);
+}
+
+static int make_root(struct child *child)
+{
+    return rootfs_root(&child->rootfs);
+}
+
+static int make_usr(struct child *child)
+{
+    return rootfs_usr(&child->rootfs);
+}
+
+static int make_writable(struct child *child)
+{
+    return rootfs_writable(&child->rootfs);
+}
+
+static int attach_dirs(struct child *child)
+{
+    return rootfs_dirs(&child->rootfs);
+}
+
+static int make_proc(struct child *child)
+{
+    return rootfs_proc(&child->rootfs);
+}
+
+static int make_masks(struct child *child)
+{
+    return rootfs_masks(&child->rootfs);
+}
+
+static int change_root(struct child *child)
+{
+    return rootfs_pivot(&child->rootfs);
+}
+
+static int drop_privileges(struct child *child)
+{
+    return confine_privileges(child->spawn, &child->detail);
+}
+
+static int load_filter(struct child *child)
+{
+    return confine_filter(child->spawn, &child->detail);
+}
+
+/* Nothing of the host's stays open: 0 to 2 are the sandbox's /dev/null, 3 the guest link, 4 the cgroup. */
+static int arrange_descriptors(const struct child *child)
+{
+    int guest = fcntl(child->spawn->guest_fd, F_DUPFD, 16);
+    int view = fcntl(child->view_fd, F_DUPFD, 16);
+    int init = fcntl(child->spawn->init_fd, F_DUPFD, 16);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (guest < 0 || view < 0 || init < 0 || null < 0)
+        return -errno;
+    for (int fd = 0; fd <= 2; fd++) {
+        if (null != fd && dup2(null, fd) < 0)
+            return -errno;
+    }
+    if (dup2(guest, GUEST_FD) < 0 || dup2(view, CGROUP_FD) < 0 || dup3(init, INIT_FD, O_CLOEXEC) < 0 ||
+        sys_close_range(INIT_FD + 1, ~0U, 0) < 0)
+        return -errno;
+    return 0;
+}
+
+static const struct {
+    enum step step;
+    int (*take)(struct child *child);
+} sequence[] = {
+    {STEP_ENTER, enter_cgroups},
+    {STEP_WAIT, wait_for_go},
+    {STEP_DISK, make_disk},
+    {STEP_ROOT, make_root},
+    {STEP_USR, make_usr},
+    {STEP_WRITABLE, make_writable},
+    {STEP_ATTACH, attach_dirs},
+    {STEP_PROC, make_proc},
+    {STEP_MASKS, make_masks},
+    {STEP_PIVOT, change_root},
+    {STEP_CONFINE, drop_privileges},
+    {STEP_FILTER, load_filter},
+};
+
+static _Noreturn void become_init(struct child *child)
+{
+    static char name[] = "init";
+    static char *const argv[] = {name, NULL};
+    static char *const envp[] = {NULL};
+
+    child->detail = "";
+    send_setup(child, STEP_NONE, 0);
+    child->detail = "arranging descriptors";
+    if (arrange_descriptors(child) == 0) {
+        child->detail = "executing it";
+        (void)sys_execveat(INIT_FD, "", argv, envp, AT_EMPTY_PATH);
+    }
+    send_setup(child, STEP_INIT, errno);
+    _exit(1);
+}
+
+_Noreturn void child_run(const struct spawn *spawn)
+{
+    struct child child = {.spawn = spawn, .rootfs = {.spawn = spawn, .dev_fd = -1, .root_fd = -1}, .view_fd = -1};
+    uint64_t start_ns = clock_now_ns();
+
+    for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {
+        int r = sequence[i].take(&child);
+        uint64_t now_ns = clock_now_ns();
+        child.steps_ns[sequence[i].step] = now_ns - start_ns;
+        start_ns = now_ns;
+        if (r < 0) {
+            send_setup(&child, sequence[i].step, -r);
+            _exit(1);
+        }
+    }
+    become_init(&child);
+}

@@ -1,0 +1,62 @@
+#include "keeper/confine.h"
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "wire/capability.h"
+
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+static const struct sock_filter refused[] = {
+#include "refused.inc"
+};
+
+static const struct sock_filter nosetid[] = {
+#include "nosetid.inc"
+};
+
+static int load(const struct sock_filter *filter, size_t size)
+{
+    /* The kernel only reads it; its own struct forgot the const. */
+    struct sock_fprog program = {.len = (unsigned short)(size / sizeof *filter),
+                                 .filter = (struct sock_filter *)(uintptr_t)filter};
+
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}
+
+int confine_filter(const struct spawn *spawn, const char **ret_detail)
+{
+    int r = load(refused, sizeof refused);
+
+    *ret_detail = "refused";
+    if (r == 0 && (spawn->flags & WIRE_SPAWN_NO_SETID) != 0) {
+        *ret_detail = "nosetid";
+        r = load(nosetid, sizeof nosetid);
+    }
+    return r;
+}
+
+int confine_privileges(const struct spawn *spawn, const char **ret_detail)
+{
+    static const struct rlimit none = {0, 0};
+
+    *ret_detail = "sethostname";
+    if (sethostname(spawn->hostname.text, spawn->hostname.length) < 0)
+        return -errno;
+    /* Keyrings are per user and would otherwise be the caller's. */
+    *ret_detail = "joining a new session keyring";
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+        return -errno;
+    *ret_detail = "forbidding core dumps";
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return -errno;
+    *ret_detail = "setting no_new_privs";
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -errno;
+    *ret_detail = "dropping capabilities";
+    int r = capability_bound(CAPABILITIES_ALL, CAPABILITIES_INIT);
+    return r < 0 ? r : capability_set(CAPABILITIES_INIT);
+}

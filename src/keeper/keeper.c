@@ -1,0 +1,425 @@
+#include "keeper/keeper.h"
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "keeper/instance.h"
+#include "keeper/request.h"
+#include "keeper/sandbox.h"
+#include "wire/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum {
+    BUCKETS = 1024,
+    SANDBOXES_MAX = 16384,
+    EVENTS_AT_ONCE = 64,
+    RETRY_MS = 5,      /* how soon a removal that was too early is tried again */
+    MEMORY_LOOKS = 40, /* how often to look for a kill after the kernel said that memory ran out */
+};
+
+struct keeper {
+    struct instance instance;
+    struct sandbox_maker maker;
+    int client_fd;
+    int epoll_fd;
+    int zygote_pidfd;
+    bool watching_memory;
+    int memory_looks; /* v1 says so before it has killed and counted: look again */
+    size_t count;
+    size_t removing; /* dead, but something of them is still busy */
+    struct sandbox *buckets[BUCKETS];
+    uint8_t frame[WIRE_FRAME_MAX];
+};
+
+/* What an epoll event is about when it is not a sandbox. */
+static char client_tag;
+static char memory_tag;
+
+static int watch(struct keeper *keeper, int fd, void *what)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
+
+    return epoll_ctl(keeper->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static struct sandbox **bucket_of(struct keeper *keeper, uint64_t id)
+{
+    return &keeper->buckets[(id ^ (id >> 32)) % BUCKETS];
+}
+
+static struct sandbox *find(struct keeper *keeper, uint64_t id)
+{
+    struct sandbox *sandbox = *bucket_of(keeper, id);
+
+    while (sandbox != NULL && sandbox->id != id)
+        sandbox = sandbox->next;
+    return sandbox;
+}
+
+static void forget(struct keeper *keeper, struct sandbox *sandbox)
+{
+    struct sandbox **at = bucket_of(keeper, sandbox->id);
+
+    while (*at != sandbox)
+        at = &(*at)->next;
+    *at = sandbox->next;
+    keeper->count--;
+    sandbox_free(sandbox);
+}
+
+/* A client that does not read its answers is ended: nothing is queued on its behalf. */
+static int tell(struct keeper *keeper, const struct wire_message *message, const int *fds, size_t fd_count)
+{
+    return link_send(keeper->client_fd, message, fds, fd_count);
+}
+
+static int refuse(struct keeper *keeper, uint64_t sandbox, enum step step, const struct error *why)
+{
+    struct wire_message message = {
+        .type = WIRE_REFUSED,
+        .refused = {.sandbox = sandbox,
+                    .step = step,
+                    .error = (uint32_t)(why->err != 0 ? why->err : EINVAL),
+                    .detail = wire_str(why->message)},
+    };
+
+    return tell(keeper, &message, NULL, 0);
+}
+
+static int watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct error *err)
+{
+    int r = watch(keeper, sandbox->pidfd, sandbox);
+
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "watching the sandbox");
+    r = cgroup_watch(keeper->maker.cgroups, sandbox->cgroup, err);
+    if (r == 0 && !keeper->watching_memory) {
+        r = watch(keeper, cgroups_event_fd(keeper->maker.cgroups), &memory_tag);
+        keeper->watching_memory = r == 0;
+    }
+    return r;
+}
+
+static int create(struct keeper *keeper, const struct wire_create *create, const int *fds, size_t fd_count)
+{
+    struct sandbox_progress progress = {.step = STEP_REQUEST};
+    struct sandbox *sandbox = NULL;
+    _cleanup_fd_
+    int guest_fd = -1;
+    struct error err = {0};
+
+    int r = request_check_create(create, fd_count, &err);
+    if (r == 0 && find(keeper, create->sandbox) != NULL)
+        r = error_set(&err, ERROR_INVALID, EEXIST, "this sandbox exists");
+    if (r == 0 && keeper->count >= SANDBOXES_MAX)
+        r = error_set(&err, ERROR_LIMIT, EAGAIN, "there are %d sandboxes", SANDBOXES_MAX);
+    if (r == 0)
+        r = sandbox_new(&keeper->maker, create, fds, &progress, &sandbox, &guest_fd, &err);
+    if (r < 0)
+        return refuse(keeper, create->sandbox, progress.step, &err);
+
+    struct wire_message message = {
+        .type = WIRE_CREATED,
+        .created = {.sandbox = create->sandbox,
+                    .uid_first = sandbox->uid_first,
+                    .steps_ns = {.data = (const uint8_t *)progress.steps_ns, .count = STEP_COUNT}},
+    };
+    sandbox->next = *bucket_of(keeper, sandbox->id);
+    *bucket_of(keeper, sandbox->id) = sandbox;
+    keeper->count++;
+    r = watch_sandbox(keeper, sandbox, &err);
+    if (r < 0) {
+        sandbox_end(&keeper->maker, sandbox);
+        return refuse(keeper, create->sandbox, STEP_CGROUP, &err);
+    }
+    return tell(keeper, &message, &guest_fd, 1);
+}
+
+static int limit(struct keeper *keeper, struct sandbox *sandbox, const struct wire_limits *limits, struct error *err)
+{
+    struct cgroup_limits wanted = {
+        .memory_bytes = limits->memory_bytes,
+        .processes = limits->processes,
+        .cpu_milli = limits->cpu_milli,
+        .cpu_weight = limits->cpu_weight,
+    };
+    int r = request_check_limits(limits, err);
+
+    return r < 0 ? r : cgroup_limit(keeper->maker.cgroups, sandbox->cgroup, &wanted, err);
+}
+
+static int tell_usage(struct keeper *keeper, const struct sandbox *sandbox)
+{
+    struct cgroup_usage usage;
+
+    cgroup_usage(keeper->maker.cgroups, sandbox->cgroup, &usage);
+    struct wire_message message = {
+        .type = WIRE_USAGE,
+        .usage = {.sandbox = sandbox->id,
+                  .cpu_us = usage.cpu_us,
+                  .memory_bytes = usage.memory_bytes,
+                  .memory_peak_bytes = usage.memory_peak_bytes,
+                  .processes = usage.processes,
+                  .processes_peak = usage.processes_peak,
+                  .processes_refused = usage.processes_refused,
+                  .oom_kills = usage.oom_kills},
+    };
+    return tell(keeper, &message, NULL, 0);
+}
+
+static int done(struct keeper *keeper, uint64_t sandbox, enum wire_type request, int r, const struct error *err)
+{
+    struct wire_message message = {.type = WIRE_DONE, .done = {.sandbox = sandbox, .request = request}};
+
+    return r < 0 ? refuse(keeper, sandbox, STEP_REQUEST, err) : tell(keeper, &message, NULL, 0);
+}
+
+/* The sandbox a request is about: all of them start with its id. */
+static int handle_for_sandbox(struct keeper *keeper, const struct wire_message *message)
+{
+    uint64_t id = message->destroy.sandbox;
+    struct sandbox *sandbox = find(keeper, id);
+    struct error err = {0};
+
+    if (sandbox == NULL || sandbox->state == SANDBOX_DEAD) {
+        (void)error_set(&err, ERROR_NOT_FOUND, ENOENT, "no such sandbox");
+        return refuse(keeper, id, STEP_REQUEST, &err);
+    }
+    switch ((int)message->type) { /* only some of them come here */
+    case WIRE_DESTROY:
+        sandbox_end(&keeper->maker, sandbox);
+        return 0;
+    case WIRE_LIMITS:
+        return done(keeper, id, WIRE_LIMITS, limit(keeper, sandbox, &message->limits, &err), &err);
+    case WIRE_FREEZE:
+        return done(keeper, id, WIRE_FREEZE,
+                    cgroup_freeze(keeper->maker.cgroups, sandbox->cgroup, message->freeze.frozen != 0, &err), &err);
+    case WIRE_MEASURE:
+        return tell_usage(keeper, sandbox);
+    default:
+        return -EBADMSG;
+    }
+}
+
+static int handle_client(struct keeper *keeper)
+{
+    struct wire_message message;
+    int fds[FD_PASS_MAX];
+    size_t fd_count = 0;
+    int r = link_receive(keeper->client_fd, WIRE_BY_CLIENT, WIRE_IN_RUNNING, keeper->frame, &message, fds, &fd_count);
+
+    if (r <= 0)
+        return r;
+    if (message.type == WIRE_CREATE)
+        r = create(keeper, &message.create, fds, fd_count);
+    else
+        r = handle_for_sandbox(keeper, &message);
+    fd_close_many(fds, fd_count);
+    return r < 0 ? r : 1;
+}
+
+static int finish(struct keeper *keeper, struct sandbox *sandbox)
+{
+    bool was_dead = sandbox->state == SANDBOX_DEAD;
+    bool by_itself = sandbox->state == SANDBOX_LIVE;
+    struct wire_message message = {.type = WIRE_GONE, .gone = {.sandbox = sandbox->id}};
+
+    if (by_itself) {
+        message.gone.oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
+        message.gone.processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
+    }
+    int r = sandbox_reap(&keeper->maker, sandbox);
+    if (r < 0) {
+        if (!was_dead && sandbox->state == SANDBOX_DEAD)
+            keeper->removing++;
+        return 0;
+    }
+    if (was_dead)
+        keeper->removing--;
+    message.gone.wait_status = (uint32_t)sandbox->wait_status;
+    forget(keeper, sandbox);
+    return tell(keeper, &message, NULL, 0);
+}
+
+static int retry_removals(struct keeper *keeper)
+{
+    for (size_t i = 0; i < BUCKETS && keeper->removing > 0; i++) {
+        for (struct sandbox *sandbox = keeper->buckets[i], *next; sandbox != NULL; sandbox = next) {
+            next = sandbox->next;
+            int r = sandbox->state == SANDBOX_DEAD ? finish(keeper, sandbox) : 0;
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int report_memory(struct keeper *keeper)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct sandbox *sandbox = keeper->buckets[i]; sandbox != NULL; sandbox = sandbox->next) {
+            uint32_t kills =
+                sandbox->state == SANDBOX_LIVE ? cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup) : 0;
+            if (kills <= sandbox->oom_kills)
+                continue;
+            sandbox->oom_kills = kills;
+            keeper->memory_looks = 0;
+            struct wire_message message = {.type = WIRE_OOM, .oom = {.sandbox = sandbox->id, .kills = kills}};
+            int r = tell(keeper, &message, NULL, 0);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+int keeper_dispatch(struct keeper *keeper, struct error *err)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int n = epoll_wait(keeper->epoll_fd, events, EVENTS_AT_ONCE, 0);
+    int r = n < 0 && errno != EINTR ? -errno : 0;
+
+    for (int i = 0; i < n && r >= 0; i++) {
+        if (events[i].data.ptr == &client_tag) {
+            r = handle_client(keeper);
+            if (r == 0)
+                return 0;
+        } else if (events[i].data.ptr == &memory_tag) {
+            cgroups_drain_events(keeper->maker.cgroups);
+            keeper->memory_looks = MEMORY_LOOKS;
+        } else {
+            r = finish(keeper, events[i].data.ptr);
+        }
+    }
+    if (r >= 0 && keeper->memory_looks > 0) {
+        keeper->memory_looks--;
+        r = report_memory(keeper);
+    }
+    if (r >= 0 && keeper->removing > 0)
+        r = retry_removals(keeper);
+    return r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "serving the client") : 1;
+}
+
+int keeper_fd(const struct keeper *keeper)
+{
+    return keeper->epoll_fd;
+}
+
+int keeper_wait_ms(const struct keeper *keeper)
+{
+    return keeper->removing > 0 || keeper->memory_looks > 0 ? RETRY_MS : -1;
+}
+
+static int open_state(const char *path, int *ret_fd, struct error *err)
+{
+    struct stat st;
+    _cleanup_fd_
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0 && errno == ENOENT) {
+        if (mkdir(path, 0700) < 0)
+            return error_errno(err, "making the state folder %s", path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return error_errno(err, "opening the state folder %s", path);
+    if (st.st_uid != 0 || (st.st_mode & 077) != 0)
+        return error_set(err, ERROR_DENIED, EPERM,
+                         "the state folder %s must be root's alone: chown root:root %s && chmod 0700 %s", path, path,
+                         path);
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static bool sweep_instance(void *context, const char *id)
+{
+    struct keeper *keeper = context;
+
+    return cgroups_sweep(keeper->maker.cgroups, id);
+}
+
+static int set_up(struct keeper *keeper, const struct keeper_options *options, struct error *err)
+{
+    int r = instance_init(&keeper->instance, err);
+
+    if (r == 0)
+        r = cgroups_new(&keeper->maker.cgroups, err);
+    if (r == 0)
+        r = ids_new(keeper->instance.run_fd, options->id_first, options->id_last, &keeper->maker.ids, err);
+    if (r == 0)
+        r = open_state(options->state, &keeper->maker.state_fd, err);
+    if (r < 0)
+        return r;
+    instance_sweep(&keeper->instance, sweep_instance, keeper);
+    keeper->maker.instance_id = keeper->instance.id;
+    keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (keeper->epoll_fd < 0 || watch(keeper, keeper->client_fd, &client_tag) < 0)
+        return error_errno(err, "making the keeper's event loop");
+    return 0;
+}
+
+int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper, struct error *err)
+{
+    struct keeper *keeper = calloc(1, sizeof *keeper);
+
+    if (keeper == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "starting the keeper");
+    keeper->instance = INSTANCE_EMPTY;
+    keeper->epoll_fd = -1;
+    keeper->client_fd = options->client_fd;
+    keeper->zygote_pidfd = options->zygote_pidfd;
+    keeper->maker = (struct sandbox_maker){
+        .state_fd = -1, .host_layer_fd = -1, .init_fd = options->init_fd, .zygote_fd = options->zygote_fd};
+    int r = set_up(keeper, options, err);
+    if (r < 0) {
+        keeper_free(keeper);
+        return r;
+    }
+    *ret_keeper = keeper;
+    return 0;
+}
+
+/* End what is left, and wait for it: the instance may only go when nothing carries its id. */
+static void end_all(struct keeper *keeper)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct sandbox *sandbox = keeper->buckets[i]; sandbox != NULL; sandbox = sandbox->next)
+            sandbox_end(&keeper->maker, sandbox);
+    }
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct sandbox *sandbox = keeper->buckets[i], *next; sandbox != NULL; sandbox = next) {
+            next = sandbox->next;
+            for (int attempt = 0; attempt < 2000 && sandbox_reap(&keeper->maker, sandbox) == -EBUSY; attempt++)
+                (void)usleep(1000);
+            sandbox_free(sandbox);
+        }
+    }
+}
+
+void keeper_free(struct keeper *keeper)
+{
+    if (keeper == NULL)
+        return;
+    if (keeper->count > 0)
+        end_all(keeper);
+    close_fd(&keeper->maker.zygote_fd);
+    if (keeper->zygote_pidfd >= 0) {
+        siginfo_t info;
+        (void)sys_pidfd_send_signal(keeper->zygote_pidfd, SIGKILL);
+        (void)waitid(P_PIDFD, (id_t)keeper->zygote_pidfd, &info, WEXITED);
+        close_fd(&keeper->zygote_pidfd);
+    }
+    ids_free(keeper->maker.ids);
+    cgroups_free(keeper->maker.cgroups);
+    close_fd(&keeper->maker.state_fd);
+    close_fd(&keeper->maker.host_layer_fd);
+    close_fd(&keeper->epoll_fd);
+    instance_release(&keeper->instance);
+    free(keeper);
+}

@@ -1,0 +1,322 @@
+#include "keeper/sandbox.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "keeper/dev.h"
+#include "keeper/host_layer.h"
+#include "keeper/mnt.h"
+#include "keeper/spawn.h"
+#include "keeper/template.h"
+#include "keeper/userns.h"
+#include "wire/link.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* Everything a creation holds until the child has it. */
+struct making {
+    struct sandbox_maker *maker;
+    const struct wire_create *create;
+    struct sandbox_progress *progress;
+    struct sandbox *sandbox;
+    struct spawn spawn;
+    struct cgroup_entry entry;
+    int guest_fd; /* the host's end */
+    int child_fd; /* the sandbox's end */
+    int dev_fd;
+    int view_fd;
+    bool has_ids;
+    bool has_cgroup;
+};
+
+static void begin(struct making *making, enum step step)
+{
+    struct sandbox_progress *progress = making->progress;
+    uint64_t now_ns = clock_now_ns();
+
+    progress->steps_ns[progress->step] += now_ns - progress->step_start_ns;
+    progress->step = step;
+    progress->step_start_ns = now_ns;
+}
+
+static int claim_ids(struct making *making, struct error *err)
+{
+    begin(making, STEP_IDS);
+    int r = ids_claim(making->maker->ids, &making->sandbox->uid_first, err);
+    making->has_ids = r == 0;
+    return r;
+}
+
+static int make_cgroup(struct making *making, struct error *err)
+{
+    const struct wire_create *create = making->create;
+    struct cgroup_limits limits = {
+        .memory_bytes = create->memory_bytes,
+        .processes = create->processes,
+        .cpu_milli = create->cpu_milli,
+        .cpu_weight = create->cpu_weight,
+    };
+
+    begin(making, STEP_CGROUP);
+    (void)snprintf(making->sandbox->cgroup, sizeof making->sandbox->cgroup, "%s-%llx", making->maker->instance_id,
+                   (unsigned long long)create->sandbox);
+    int r = cgroup_create(making->maker->cgroups, making->sandbox->cgroup, &limits, making->sandbox->uid_first,
+                          &making->entry, err);
+    making->has_cgroup = r == 0;
+    return r;
+}
+
+static int open_template(struct making *making, const int *fds, struct error *err)
+{
+    struct sandbox_maker *maker = making->maker;
+
+    begin(making, STEP_TEMPLATE);
+    if ((making->create->flags & WIRE_CREATE_FOLDER) != 0)
+        return template_open_folder(fds[0], &making->spawn, err);
+    if (maker->host_layer_fd < 0) {
+        int r = host_layer_open(maker->state_fd, &maker->host_layer_fd, err);
+        if (r < 0)
+            return r;
+    }
+    return template_open_host(maker->host_layer_fd, &making->spawn, err);
+}
+
+/* In a host folder one inner user stands for its owner, and nobody else is anybody. */
+static int open_dirs(struct making *making, const int *fds, struct error *err)
+{
+    const struct wire_create *create = making->create;
+    uint32_t inner = making->sandbox->uid_first + create->dir_user;
+    _cleanup_fd_
+    int userns = -1;
+
+    begin(making, STEP_DIRS);
+    if (create->dirs.count == 0)
+        return 0;
+    int r = userns_new((struct userns_map){create->dir_owner_uid, inner, 1},
+                       (struct userns_map){create->dir_owner_gid, inner, 1}, &userns, err);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < create->dirs.count; i++) {
+        bool is_writable = (wire_u64v_at(create->dir_flags, i) & WIRE_DIR_WRITABLE) != 0;
+        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (is_writable ? 0 : MOUNT_ATTR_RDONLY);
+        if (is_writable)
+            making->spawn.flags |= WIRE_SPAWN_NO_SETID;
+        r = mnt_copy(fds[i], "", attributes, &making->spawn.dir_fds[i]);
+        if (r < 0)
+            return error_set(err, ERROR_SYSTEM, -r, "copying the mount of host folder %u", i + 1);
+        making->spawn.dir_count++;
+        r = mnt_idmap(making->spawn.dir_fds[i], userns);
+        if (r < 0)
+            return error_set(err, ERROR_SYSTEM, -r,
+                             "the file system of host folder %u can't be idmapped; use one on ext4, xfs or btrfs",
+                             i + 1);
+    }
+    return 0;
+}
+
+static int send_spawn(struct making *making, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_SPAWN};
+    struct spawn *spawn = &making->spawn;
+    int fds[FD_PASS_MAX];
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return error_errno(err, "making the guest link");
+    making->guest_fd = ends[0];
+    making->child_fd = ends[1];
+    spawn->sandbox = making->create->sandbox;
+    spawn->disk_bytes = making->create->disk_bytes;
+    spawn->disk_inodes = making->create->disk_inodes;
+    spawn->hostname = making->create->hostname;
+    spawn->dirs = making->create->dirs;
+    spawn->guest_fd = making->child_fd;
+    spawn->init_fd = making->maker->init_fd;
+    spawn->cgroup_fd = making->entry.dir;
+    memcpy(spawn->task_fds, making->entry.tasks, sizeof spawn->task_fds);
+    spawn->task_count = making->entry.task_count;
+    if ((making->create->flags & WIRE_CREATE_ROOT_RW) != 0)
+        spawn->flags |= WIRE_SPAWN_ROOT_RW;
+    size_t count = spawn_to_message(spawn, &message.spawn, fds);
+    int r = link_send(making->maker->zygote_fd, &message, fds, count);
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "asking the zygote") : 0;
+}
+
+static int receive_spawned(struct making *making, pid_t *ret_pid, struct error *err)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    struct wire_message message;
+    int fds[FD_PASS_MAX];
+    size_t fd_count = 0;
+
+    begin(making, STEP_CLONE);
+    int r = link_receive(making->maker->zygote_fd, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
+    if (r <= 0 || message.type != WIRE_SPAWNED)
+        return error_set(err, ERROR_SYSTEM, r < 0 ? -r : EPIPE, "waiting for the zygote");
+    if (message.spawned.error != 0) {
+        making->progress->step = message.spawned.step == STEP_NETWORK ? STEP_NETWORK : STEP_CLONE;
+        return error_set(err, ERROR_SYSTEM, (int)message.spawned.error, "cloning");
+    }
+    making->sandbox->pidfd = fds[0];
+    *ret_pid = (pid_t)message.spawned.pid;
+    return 0;
+}
+
+static int map_ids(struct making *making, pid_t pid, struct error *err)
+{
+    struct userns_map map = {0, making->sandbox->uid_first, IDS_PER_SANDBOX};
+
+    begin(making, STEP_IDMAP);
+    int r = userns_write_maps(pid, map, map);
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "writing the id maps");
+    _cleanup_fd_
+    int userns = userns_open(pid);
+    if (userns < 0)
+        return error_set(err, ERROR_SYSTEM, -userns, "opening the user namespace");
+    for (size_t i = 0; i < making->spawn.layer_count; i++) {
+        r = mnt_idmap(making->spawn.layer_fds[i], userns);
+        if (r < 0)
+            return error_set(err, ERROR_SYSTEM, -r,
+                             "the file system of layer %zu can't be idmapped; keep it on ext4, xfs or btrfs", i + 1);
+    }
+    return 0;
+}
+
+static int send_go(struct making *making, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_GO, .go = {.sandbox = making->create->sandbox}};
+    int fds[] = {making->dev_fd, making->view_fd};
+    int r = link_send(making->guest_fd, &message, fds, 2);
+
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "telling the child to go on") : 0;
+}
+
+static int take_steps(struct making *making, const int *fds, struct error *err)
+{
+    size_t folders = (making->create->flags & WIRE_CREATE_FOLDER) != 0 ? 1 : 0;
+    pid_t pid = -1;
+    int r = claim_ids(making, err);
+
+    if (r == 0)
+        r = make_cgroup(making, err);
+    if (r == 0)
+        r = open_template(making, fds, err);
+    if (r == 0)
+        r = open_dirs(making, fds + folders, err);
+    begin(making, STEP_CLONE);
+    if (r == 0)
+        r = send_spawn(making, err);
+    /* While the zygote clones. */
+    if (r == 0) {
+        begin(making, STEP_DEV);
+        r = dev_new(&making->dev_fd, err);
+    }
+    if (r == 0)
+        r = cgroup_view(making->maker->cgroups, making->sandbox->cgroup, &making->view_fd, err);
+    if (making->child_fd >= 0) {
+        int spawned = receive_spawned(making, &pid, r == 0 ? err : NULL);
+        r = r < 0 ? r : spawned;
+    }
+    if (r == 0)
+        r = map_ids(making, pid, err);
+    return r < 0 ? r : send_go(making, err);
+}
+
+static void undo(struct making *making)
+{
+    struct sandbox *sandbox = making->sandbox;
+
+    if (sandbox->pidfd >= 0) {
+        siginfo_t info;
+        (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
+        (void)waitid(P_PIDFD, (id_t)sandbox->pidfd, &info, WEXITED);
+    }
+    if (making->has_cgroup)
+        ignore_result(cgroup_remove(making->maker->cgroups, sandbox->cgroup));
+    if (making->has_ids)
+        ids_release(making->maker->ids, sandbox->uid_first);
+    close_fd(&making->guest_fd);
+    sandbox_free(sandbox);
+}
+
+int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
+                struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd, struct error *err)
+{
+    struct making making = {
+        .maker = maker,
+        .create = create,
+        .progress = progress,
+        .sandbox = calloc(1, sizeof *making.sandbox),
+        .spawn = {.usr_fd = -1},
+        .entry = {.dir = -1},
+        .guest_fd = -1,
+        .child_fd = -1,
+        .dev_fd = -1,
+        .view_fd = -1,
+    };
+
+    if (making.sandbox == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "making a sandbox");
+    making.sandbox->pidfd = -1;
+    making.sandbox->id = create->sandbox;
+    int r = take_steps(&making, fds, err);
+    if (r < 0)
+        undo(&making);
+    else
+        begin(&making, STEP_NONE);
+    template_close(&making.spawn);
+    fd_close_many(making.spawn.dir_fds, making.spawn.dir_count);
+    cgroup_entry_release(&making.entry);
+    close_fd(&making.child_fd);
+    close_fd(&making.dev_fd);
+    close_fd(&making.view_fd);
+    if (r < 0)
+        return r;
+    *ret_sandbox = making.sandbox;
+    *ret_guest_fd = making.guest_fd;
+    return 0;
+}
+
+void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox)
+{
+    if (sandbox->state != SANDBOX_LIVE)
+        return;
+    sandbox->state = SANDBOX_ENDING;
+    /* Init's end takes its pid namespace along; a frozen cgroup still obeys cgroup.kill. */
+    if (cgroup_kill(maker->cgroups, sandbox->cgroup) < 0)
+        (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
+}
+
+int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox)
+{
+    siginfo_t info = {0};
+
+    if (sandbox->state != SANDBOX_DEAD) {
+        if (waitid(P_PIDFD, (id_t)sandbox->pidfd, &info, WEXITED | WNOHANG) < 0)
+            return -errno;
+        if (info.si_pid == 0)
+            return -EBUSY;
+        sandbox->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
+        sandbox->state = SANDBOX_DEAD;
+        close_fd(&sandbox->pidfd);
+    }
+    int r = cgroup_remove(maker->cgroups, sandbox->cgroup);
+    if (r < 0)
+        return -EBUSY;
+    ids_release(maker->ids, sandbox->uid_first);
+    return 0;
+}
+
+void sandbox_free(struct sandbox *sandbox)
+{
+    if (sandbox == NULL)
+        return;
+    close_fd(&sandbox->pidfd);
+    free(sandbox);
+}

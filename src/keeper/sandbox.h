@@ -1,0 +1,62 @@
+/*
+ * sandbox: one sandbox as the keeper sees it: a process, a cgroup, a range of ids. At most three descriptors.
+ *
+ * AS ROOT.
+ */
+#pragma once
+
+#include "keeper/cgroup.h"
+#include "keeper/ids.h"
+#include "wire/steps.h"
+#include "wire/wire.h"
+
+#include <sys/types.h>
+
+enum sandbox_state { SANDBOX_LIVE, SANDBOX_ENDING, SANDBOX_DEAD };
+
+struct sandbox {
+    struct sandbox *next;
+    uint64_t id;
+    enum sandbox_state state;
+    uint32_t uid_first;
+    int pidfd;
+    int wait_status;
+    uint32_t oom_kills;
+    char cgroup[CGROUP_NAME_SIZE];
+};
+
+/* What making one needs of its keeper. */
+struct sandbox_maker {
+    struct ids *ids;
+    struct cgroups *cgroups;
+    int state_fd;
+    int host_layer_fd; /* -1 until a sandbox wants it */
+    int init_fd;
+    int zygote_fd;
+    const char *instance_id;
+};
+
+/* Where a creation is, or where it failed, and how long each step took. */
+struct sandbox_progress {
+    enum step step;
+    uint64_t step_start_ns;
+    uint64_t steps_ns[STEP_COUNT];
+};
+
+/*
+ * Make a sandbox in one go. On success its init is on its way and `ret_guest_fd` is the host's end of the guest link;
+ * on failure nothing is left and progress->step is the step that failed.
+ */
+_must_use_
+int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
+                struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd, struct error *err);
+
+/* Kill everything in it. Goes on until the pidfd is readable. */
+void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox);
+
+/* Once the pidfd is readable: reap it and remove what is left. 0, or -EBUSY to be tried again. */
+_must_use_
+int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox);
+
+/* Only after sandbox_reap() answered 0. */
+void sandbox_free(struct sandbox *sandbox);

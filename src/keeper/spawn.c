@@ -1,0 +1,65 @@
+#include "keeper/spawn.h"
+
+#include <string.h>
+
+int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t fd_count, struct spawn *ret_spawn)
+{
+    bool has_usr = (message->flags & WIRE_SPAWN_USR) != 0;
+    size_t dirs = message->dirs.count;
+    struct spawn spawn = {
+        .sandbox = message->sandbox,
+        .flags = message->flags,
+        .disk_bytes = message->disk_bytes,
+        .disk_inodes = message->disk_inodes,
+        .hostname = message->hostname,
+        .dirs = message->dirs,
+        .usr_fd = -1,
+        .task_count = message->tasks,
+        .layer_count = message->layers,
+        .dir_count = dirs,
+    };
+
+    if (spawn.task_count > SPAWN_TASKS_MAX || spawn.layer_count > SPAWN_LAYERS_MAX || spawn.layer_count == 0 ||
+        dirs > WIRE_DIRS_MAX || fd_count != 3 + (has_usr ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
+        return -EBADMSG;
+    spawn.guest_fd = *fds++;
+    spawn.init_fd = *fds++;
+    spawn.cgroup_fd = *fds++;
+    if (has_usr)
+        spawn.usr_fd = *fds++;
+    memcpy(spawn.task_fds, fds, spawn.task_count * sizeof *fds);
+    fds += spawn.task_count;
+    memcpy(spawn.layer_fds, fds, spawn.layer_count * sizeof *fds);
+    fds += spawn.layer_count;
+    memcpy(spawn.dir_fds, fds, dirs * sizeof *fds);
+    *ret_spawn = spawn;
+    return 0;
+}
+
+size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, int *fds)
+{
+    int *at = fds;
+
+    *message = (struct wire_spawn){
+        .sandbox = spawn->sandbox,
+        .flags = spawn->flags,
+        .tasks = (uint8_t)spawn->task_count,
+        .layers = (uint8_t)spawn->layer_count,
+        .disk_bytes = spawn->disk_bytes,
+        .disk_inodes = spawn->disk_inodes,
+        .hostname = spawn->hostname,
+        .dirs = spawn->dirs,
+    };
+    *at++ = spawn->guest_fd;
+    *at++ = spawn->init_fd;
+    *at++ = spawn->cgroup_fd;
+    if ((spawn->flags & WIRE_SPAWN_USR) != 0)
+        *at++ = spawn->usr_fd;
+    for (size_t i = 0; i < spawn->task_count; i++)
+        *at++ = spawn->task_fds[i];
+    for (size_t i = 0; i < spawn->layer_count; i++)
+        *at++ = spawn->layer_fds[i];
+    for (size_t i = 0; i < spawn->dir_count; i++)
+        *at++ = spawn->dir_fds[i];
+    return (size_t)(at - fds);
+}

@@ -1,0 +1,300 @@
+/*
+ * messages: every message between Hutch's processes, each written down once.
+ *
+ * From this table follow the struct, the encoder, the decoder, the name, the rule who may send it in which state
+ * (wire.h) and the fuzz harness. To add a message, add a row and a field list; nothing else.
+ *
+ * Row:   X(NAME, name, number, senders, states, descriptors at most)
+ * Field: F(kind, name, maximum)   maximum: bytes of a str, bytes or strv, entries of a u64v, 0 for numbers
+ *
+ * The state is the receiver's. On the guest link the receiver is STARTING until init has said HELLO.
+ * DIAL and FILE open a channel just as EXEC does: data flows in STDIN and STDOUT frames, EXIT ends it.
+ */
+#pragma once
+
+#define WIRE_MESSAGES(X)                                                                                               \
+    /* the one-shot configuration reader -> keeper */                                                                  \
+    X(CONFIG, config, 1, WIRE_BY_READER, WIRE_IN_STARTING, 0)                                                          \
+    /* gateway or `hutch run` <-> keeper */                                                                            \
+    X(CREATE, create, 16, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 17)                                                         \
+    X(CREATED, created, 17, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 1)                                                        \
+    X(REFUSED, refused, 18, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                        \
+    X(DESTROY, destroy, 19, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
+    X(GONE, gone, 20, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                              \
+    X(LIMITS, limits, 21, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
+    X(FREEZE, freeze, 22, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
+    X(MEASURE, measure, 23, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
+    X(USAGE, usage, 24, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                            \
+    X(OOM, oom, 25, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                                \
+    X(DONE, done, 26, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                              \
+    /* keeper <-> zygote */                                                                                            \
+    X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 32)                                                           \
+    X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
+    /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
+    X(GO, go, 48, WIRE_BY_KEEPER, WIRE_IN_STARTING, 2)                                                                 \
+    X(SETUP, setup, 49, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
+    X(HELLO, hello, 50, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
+    X(ARGS, args, 51, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                              \
+    X(EXEC, exec, 52, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                              \
+    X(DIAL, dial, 53, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                              \
+    X(FILE, file, 54, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                              \
+    X(STDIN, stdin_data, 55, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                       \
+    X(TAKEN, taken, 56, WIRE_BY_GUEST, WIRE_IN_RUNNING, 0)                                                             \
+    X(STDOUT, stdout_data, 57, WIRE_BY_GUEST, WIRE_IN_RUNNING, 0)                                                      \
+    X(STDERR, stderr_data, 58, WIRE_BY_GUEST, WIRE_IN_RUNNING, 0)                                                      \
+    X(ACK, ack, 59, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                                \
+    X(CLOSE, close, 60, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                            \
+    X(SIGNAL, signal, 61, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
+    X(RESIZE, resize, 62, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
+    X(RESUME, resume, 63, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
+    X(EXIT, exit, 64, WIRE_BY_GUEST, WIRE_IN_RUNNING, 0)                                                               \
+    X(RELEASE, release, 65, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
+    /* gateway <-> airlock */                                                                                          \
+    X(FETCH, fetch, 80, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                            \
+    X(FETCHED, fetched, 81, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)
+
+/* What the configuration means to root: listeners, certificates, the id range, shares as name, folder, ro|rw. */
+#define WIRE_FIELDS_config(F)                                                                                          \
+    F(u32, id_first, 0)                                                                                                \
+    F(u32, id_last, 0)                                                                                                 \
+    F(strv, listeners, 4096)                                                                                           \
+    F(str, tls_certificate, 4096)                                                                                      \
+    F(str, tls_key, 4096)                                                                                              \
+    F(strv, shares, 32768)
+
+/*
+ * Descriptors: the root folder when WIRE_CREATE_FOLDER is set, then one per guest path in `dirs`. `dir_flags` has one
+ * entry per dir. `dir_user` is the inner uid and gid that stands for `dir_owner` in those folders, and no other does.
+ */
+#define WIRE_FIELDS_create(F)                                                                                          \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, flags, 0)                                                                                                   \
+    F(u64, memory_bytes, 0)                                                                                            \
+    F(u64, disk_bytes, 0)                                                                                              \
+    F(u64, disk_inodes, 0)                                                                                             \
+    F(u32, processes, 0)                                                                                               \
+    F(u32, cpu_milli, 0)                                                                                               \
+    F(u32, cpu_weight, 0)                                                                                              \
+    F(str, hostname, 64)                                                                                               \
+    F(strv, dirs, 8192)                                                                                                \
+    F(u64v, dir_flags, 16)                                                                                             \
+    F(u32, dir_user, 0)                                                                                                \
+    F(u32, dir_owner_uid, 0)                                                                                           \
+    F(u32, dir_owner_gid, 0)
+
+/* Descriptor: the guest link. `steps_ns` has one duration per step, see steps.h. */
+#define WIRE_FIELDS_created(F)                                                                                         \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, uid_first, 0)                                                                                               \
+    F(u64v, steps_ns, 40)
+
+#define WIRE_FIELDS_refused(F)                                                                                         \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, step, 0)                                                                                                    \
+    F(u32, error, 0)                                                                                                   \
+    F(str, detail, 512)
+
+#define WIRE_FIELDS_destroy(F) F(u64, sandbox, 0)
+
+/* Nothing of the sandbox is left. The counts are those of one that ended by itself. */
+#define WIRE_FIELDS_gone(F)                                                                                            \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, wait_status, 0)                                                                                             \
+    F(u32, processes_refused, 0)                                                                                       \
+    F(u32, oom_kills, 0)
+
+#define WIRE_FIELDS_limits(F)                                                                                          \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u64, memory_bytes, 0)                                                                                            \
+    F(u32, processes, 0)                                                                                               \
+    F(u32, cpu_milli, 0)                                                                                               \
+    F(u32, cpu_weight, 0)
+
+#define WIRE_FIELDS_freeze(F)                                                                                          \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u8, frozen, 0)
+
+#define WIRE_FIELDS_measure(F) F(u64, sandbox, 0)
+
+#define WIRE_FIELDS_usage(F)                                                                                           \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u64, cpu_us, 0)                                                                                                  \
+    F(u64, memory_bytes, 0)                                                                                            \
+    F(u64, memory_peak_bytes, 0)                                                                                       \
+    F(u32, processes, 0)                                                                                               \
+    F(u32, processes_peak, 0)                                                                                          \
+    F(u32, processes_refused, 0)                                                                                       \
+    F(u32, oom_kills, 0)
+
+#define WIRE_FIELDS_oom(F)                                                                                             \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, kills, 0)
+
+/* A LIMITS or FREEZE was carried out. */
+#define WIRE_FIELDS_done(F)                                                                                            \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, request, 0)
+
+/*
+ * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), then `tasks` v1 task files, `layers` layers and
+ * one tree per guest path in `dirs`.
+ */
+#define WIRE_FIELDS_spawn(F)                                                                                           \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, flags, 0)                                                                                                   \
+    F(u8, tasks, 0)                                                                                                    \
+    F(u8, layers, 0)                                                                                                   \
+    F(u64, disk_bytes, 0)                                                                                              \
+    F(u64, disk_inodes, 0)                                                                                             \
+    F(str, hostname, 64)                                                                                               \
+    F(strv, dirs, 8192)
+
+/* Descriptor: the pidfd, when error is 0. */
+#define WIRE_FIELDS_spawned(F)                                                                                         \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, pid, 0)                                                                                                     \
+    F(u32, error, 0)                                                                                                   \
+    F(u32, step, 0)                                                                                                    \
+    F(u64, clone_ns, 0)
+
+/* Id maps and layers are in place. Descriptors: /dev, and init's view of its own cgroup. */
+#define WIRE_FIELDS_go(F) F(u64, sandbox, 0)
+
+/* The child's last word before it becomes init: its steps, or the one that failed (error not 0). */
+#define WIRE_FIELDS_setup(F)                                                                                           \
+    F(u32, step, 0)                                                                                                    \
+    F(u32, error, 0)                                                                                                   \
+    F(str, detail, 256)                                                                                                \
+    F(u64v, steps_ns, 40)
+
+#define WIRE_FIELDS_hello(F)                                                                                           \
+    F(u32, features, 0)                                                                                                \
+    F(u32, channels_max, 0)
+
+/* More strings for an EXEC that does not fit one frame: what comes before its own. */
+#define WIRE_FIELDS_args(F)                                                                                            \
+    F(u64, channel, 0)                                                                                                 \
+    F(bytes, strings, 61440)
+
+/* `strings`: argc arguments, then envc NAME=value pairs. Idempotent by channel. */
+#define WIRE_FIELDS_exec(F)                                                                                            \
+    F(u64, channel, 0)                                                                                                 \
+    F(u32, flags, 0)                                                                                                   \
+    F(u8, filter, 0)                                                                                                   \
+    F(u32, uid, 0)                                                                                                     \
+    F(u32, gid, 0)                                                                                                     \
+    F(u64, stdout_cap, 0)                                                                                              \
+    F(u64, stderr_cap, 0)                                                                                              \
+    F(u64, file_bytes, 0)                                                                                              \
+    F(u64, stack_bytes, 0)                                                                                             \
+    F(u64, cpu_seconds, 0)                                                                                             \
+    F(u32, open_files, 0)                                                                                              \
+    F(u16, rows, 0)                                                                                                    \
+    F(u16, columns, 0)                                                                                                 \
+    F(str, folder, 4096)                                                                                               \
+    F(u32, argc, 0)                                                                                                    \
+    F(u32, envc, 0)                                                                                                    \
+    F(bytes, strings, 57344)
+
+#define WIRE_FIELDS_dial(F)                                                                                            \
+    F(u64, channel, 0)                                                                                                 \
+    F(u16, port, 0)
+
+#define WIRE_FIELDS_file(F)                                                                                            \
+    F(u64, channel, 0)                                                                                                 \
+    F(u8, operation, 0)                                                                                                \
+    F(u32, flags, 0)                                                                                                   \
+    F(u32, mode, 0)                                                                                                    \
+    F(u64, offset, 0)                                                                                                  \
+    F(u64, length, 0)                                                                                                  \
+    F(str, path, 4096)                                                                                                 \
+    F(str, new_path, 4096)
+
+#define WIRE_FIELDS_stdin_data(F)                                                                                      \
+    F(u64, channel, 0)                                                                                                 \
+    F(u64, offset, 0)                                                                                                  \
+    F(u8, end, 0)                                                                                                      \
+    F(bytes, data, 61440)
+
+/* Standard input up to `offset` was handed to the command: the client may send WIRE_WINDOW bytes beyond it. */
+#define WIRE_FIELDS_taken(F)                                                                                           \
+    F(u64, channel, 0)                                                                                                 \
+    F(u64, offset, 0)                                                                                                  \
+    F(u8, closed, 0)
+
+#define WIRE_FIELDS_stdout_data(F)                                                                                     \
+    F(u64, channel, 0)                                                                                                 \
+    F(u64, offset, 0)                                                                                                  \
+    F(bytes, data, 61440)
+
+#define WIRE_FIELDS_stderr_data(F)                                                                                     \
+    F(u64, channel, 0)                                                                                                 \
+    F(u64, offset, 0)                                                                                                  \
+    F(bytes, data, 61440)
+
+/* Output up to these offsets is recorded: init forgets it, and may send WIRE_WINDOW bytes beyond. */
+#define WIRE_FIELDS_ack(F)                                                                                             \
+    F(u64, channel, 0)                                                                                                 \
+    F(u64, stdout_offset, 0)                                                                                           \
+    F(u64, stderr_offset, 0)
+
+/* The reader went away: the command's next write is EPIPE. */
+#define WIRE_FIELDS_close(F)                                                                                           \
+    F(u64, channel, 0)                                                                                                 \
+    F(u8, stream, 0)
+
+#define WIRE_FIELDS_signal(F)                                                                                          \
+    F(u64, channel, 0)                                                                                                 \
+    F(u32, signal, 0)                                                                                                  \
+    F(u8, scope, 0)
+
+#define WIRE_FIELDS_resize(F)                                                                                          \
+    F(u64, channel, 0)                                                                                                 \
+    F(u16, rows, 0)                                                                                                    \
+    F(u16, columns, 0)
+
+/* A new client reads on from here. */
+#define WIRE_FIELDS_resume(F)                                                                                          \
+    F(u64, channel, 0)                                                                                                 \
+    F(u64, stdout_offset, 0)                                                                                           \
+    F(u64, stderr_offset, 0)
+
+/*
+ * The end of a channel, with the last of its output: a short command's whole answer is this one frame. The totals
+ * count every byte the command wrote, forwarded or not.
+ */
+#define WIRE_FIELDS_exit(F)                                                                                            \
+    F(u64, channel, 0)                                                                                                 \
+    F(u8, kind, 0)                                                                                                     \
+    F(u32, value, 0)                                                                                                   \
+    F(u64, user_us, 0)                                                                                                 \
+    F(u64, system_us, 0)                                                                                               \
+    F(u64, peak_bytes, 0)                                                                                              \
+    F(u64, duration_ns, 0)                                                                                             \
+    F(u64, disk_free_bytes, 0)                                                                                         \
+    F(u64, disk_free_inodes, 0)                                                                                        \
+    F(u64, stdout_total, 0)                                                                                            \
+    F(u64, stderr_total, 0)                                                                                            \
+    F(u64, stdout_offset, 0)                                                                                           \
+    F(u64, stderr_offset, 0)                                                                                           \
+    F(bytes, stdout_tail, 30720)                                                                                       \
+    F(bytes, stderr_tail, 30720)
+
+/* The result was recorded: init forgets the channel. */
+#define WIRE_FIELDS_release(F) F(u64, channel, 0)
+
+#define WIRE_FIELDS_fetch(F)                                                                                           \
+    F(u64, fetch, 0)                                                                                                   \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(str, method, 32)                                                                                                 \
+    F(str, url, 8192)                                                                                                  \
+    F(strv, headers, 16384)                                                                                            \
+    F(u8, end, 0)                                                                                                      \
+    F(bytes, body, 32768)
+
+#define WIRE_FIELDS_fetched(F)                                                                                         \
+    F(u64, fetch, 0)                                                                                                   \
+    F(u16, status, 0)                                                                                                  \
+    F(strv, headers, 16384)                                                                                            \
+    F(u8, end, 0)                                                                                                      \
+    F(bytes, body, 45056)

@@ -1,0 +1,122 @@
+/*
+ * wire: structs, encoder and decoder for the messages of messages.h.
+ *
+ * Used by every process, root included, so it is small and does no I/O. A frame is an 8-byte header (length, version,
+ * type, two zero bytes) and the fields in order, little-endian. It carries its own length, so that the same frames
+ * travel over SOCK_SEQPACKET and over a plain byte stream.
+ *
+ * Decoded strings and byte ranges are views into the frame: they live as long as the buffer they were decoded from.
+ * Decoding is strict: a wrong length, version, type, maximum, a string with a NUL inside or without one at its end,
+ * or a byte too many is -EBADMSG. So every accepted frame has exactly one encoding.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "wire/messages.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WIRE_VERSION = 1,
+    WIRE_HEADER_SIZE = 8,
+    WIRE_FRAME_MAX = 65536,
+    WIRE_DATA_MAX = 61440,      /* bytes in one STDIN, STDOUT or STDERR frame */
+    WIRE_WINDOW = 131072,       /* unacknowledged bytes per stream */
+    WIRE_STRINGS_MAX = 1048576, /* arguments and environment of one EXEC, all frames together */
+    WIRE_DIRS_MAX = 16,
+};
+
+enum wire_sender {
+    WIRE_BY_CLIENT = 1,
+    WIRE_BY_KEEPER = 2,
+    WIRE_BY_ZYGOTE = 4,
+    WIRE_BY_GUEST = 8,
+    WIRE_BY_READER = 16,
+    WIRE_BY_AIRLOCK = 32,
+};
+
+enum wire_state { WIRE_IN_STARTING = 1, WIRE_IN_RUNNING = 2 };
+
+enum { WIRE_CREATE_FOLDER = 1, WIRE_CREATE_ROOT_RW = 2 };
+enum { WIRE_DIR_WRITABLE = 1 };
+enum { WIRE_SPAWN_USR = 1, WIRE_SPAWN_ROOT_RW = 2, WIRE_SPAWN_NO_SETID = 4 };
+enum { WIRE_HELLO_TREE_KILL = 1 };
+enum { WIRE_EXEC_COLLECT = 1, WIRE_EXEC_STDIN = 2, WIRE_EXEC_TTY = 4 };
+enum wire_filter { WIRE_FILTER_TIGHT = 0, WIRE_FILTER_STANDARD = 1 };
+enum wire_scope { WIRE_SCOPE_PROCESS = 0, WIRE_SCOPE_GROUP = 1, WIRE_SCOPE_TREE = 2 };
+enum wire_stream { WIRE_STREAM_STDOUT = 1, WIRE_STREAM_STDERR = 2 };
+enum wire_exit_kind { WIRE_EXIT_CODE = 0, WIRE_EXIT_SIGNAL = 1, WIRE_EXIT_NOT_STARTED = 2 };
+
+struct wire_str {
+    const char *text; /* ends in NUL */
+    uint32_t length;  /* without it */
+};
+
+struct wire_bytes {
+    const uint8_t *data;
+    uint32_t length;
+};
+
+/* Strings one after the other, each ending in NUL. */
+struct wire_strv {
+    const char *data;
+    uint32_t length;
+    uint32_t count;
+};
+
+struct wire_u64v {
+    const uint8_t *data; /* unaligned, little-endian: read with wire_u64v_at() */
+    uint32_t count;
+};
+
+#define WIRE_C_u8 uint8_t
+#define WIRE_C_u16 uint16_t
+#define WIRE_C_u32 uint32_t
+#define WIRE_C_u64 uint64_t
+#define WIRE_C_str struct wire_str
+#define WIRE_C_bytes struct wire_bytes
+#define WIRE_C_strv struct wire_strv
+#define WIRE_C_u64v struct wire_u64v
+
+#define WIRE_STRUCT_FIELD(kind, name, maximum) WIRE_C_##kind name;
+#define WIRE_STRUCT(NAME, name, number, senders, states, fds)                                                          \
+    struct wire_##name {                                                                                               \
+        WIRE_FIELDS_##name(WIRE_STRUCT_FIELD)                                                                          \
+    };
+WIRE_MESSAGES(WIRE_STRUCT)
+
+#define WIRE_ENUM(NAME, name, number, senders, states, fds) WIRE_##NAME = (number),
+enum wire_type { WIRE_NOTHING = 0, WIRE_MESSAGES(WIRE_ENUM) };
+
+#define WIRE_UNION_MEMBER(NAME, name, number, senders, states, fds) struct wire_##name name;
+struct wire_message {
+    enum wire_type type;
+    union {
+        WIRE_MESSAGES(WIRE_UNION_MEMBER)
+    };
+};
+
+/* The frame's length, or -EMSGSIZE when a field is over its maximum or the frame does not fit `size`. */
+_must_use_
+int wire_encode(const struct wire_message *message, void *frame, size_t size);
+
+/* 0 or -EBADMSG. */
+_must_use_
+int wire_decode(const void *frame, size_t length, struct wire_message *ret_message);
+
+/* How long the frame that starts here is: 0 when fewer than 8 bytes are here, -EBADMSG when it can't be one. */
+_must_use_
+int wire_frame_length(const void *data, size_t length);
+
+/* May this sender send it to a receiver in this state, with so many descriptors? */
+bool wire_permits(enum wire_type type, enum wire_sender sender, enum wire_state state, size_t fd_count);
+
+const char *wire_name(enum wire_type type);
+
+struct wire_str wire_str(const char *text);
+uint64_t wire_u64v_at(struct wire_u64v vector, uint32_t index);
+
+/* The next string of a vector: start with NULL; NULL at the end. */
+const char *wire_strv_next(struct wire_strv vector, const char *current);
