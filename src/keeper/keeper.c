@@ -1,6 +1,7 @@
 #include "keeper/keeper.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
 #include "keeper/instance.h"
@@ -108,7 +109,7 @@ static int watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct 
 
 static int create(struct keeper *keeper, const struct wire_create *create, const int *fds, size_t fd_count)
 {
-    struct sandbox_progress progress = {.step = STEP_REQUEST};
+    struct sandbox_progress progress = {.step = STEP_REQUEST, .step_start_ns = clock_now_ns()};
     struct sandbox *sandbox = NULL;
     _cleanup_fd_
     int guest_fd = -1;
