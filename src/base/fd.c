@@ -45,8 +45,7 @@ ssize_t fd_read_all(int fd, void *data, size_t size)
 int fd_write_file(int dir, const char *path, const char *text)
 {
     size_t length = strlen(text);
-    _cleanup_fd_
-    int fd = openat(dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int fd = openat(dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 
     if (fd < 0)
         return -errno;
@@ -66,8 +65,7 @@ int fd_write_number(int dir, const char *path, unsigned long long number)
 
 ssize_t fd_read_file(int dir, const char *path, char *text, size_t size)
 {
-    _cleanup_fd_
-    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
     if (fd < 0)
         return -errno;

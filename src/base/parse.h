@@ -8,17 +8,13 @@
 #include <stdint.h>
 
 /* A whole decimal number, nothing around it. */
-_must_use_
-int parse_u64(const char *text, uint64_t *ret_number);
+_must_use_ int parse_u64(const char *text, uint64_t *ret_number);
 
 /* Bytes: a whole number and one of B, K, M, G, T (powers of 1024, also KiB, MB and the like); no letter: bytes. */
-_must_use_
-int parse_size(const char *text, uint64_t *ret_bytes);
+_must_use_ int parse_size(const char *text, uint64_t *ret_bytes);
 
 /* A duration: a decimal number and ms, s, m or h; no letter: seconds. At least 1 ms. */
-_must_use_
-int parse_duration_ms(const char *text, uint64_t *ret_ms);
+_must_use_ int parse_duration_ms(const char *text, uint64_t *ret_ms);
 
 /* CPUs, such as 0.5 or 2, in thousandths. */
-_must_use_
-int parse_cpus_milli(const char *text, uint64_t *ret_milli);
+_must_use_ int parse_cpus_milli(const char *text, uint64_t *ret_milli);

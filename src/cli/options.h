@@ -42,8 +42,7 @@ struct run_options {
 };
 
 /* 0 or -EINVAL with a message that says what to write instead. */
-_must_use_
-int options_parse(char **argv, struct run_options *ret_options, struct error *err);
+_must_use_ int options_parse(char **argv, struct run_options *ret_options, struct error *err);
 void options_release(struct run_options *options);
 
 /* The text of `hutch run --help`. */

@@ -189,17 +189,16 @@ static void flush_sinks(struct run *run)
 
 static int run_command(struct run *run, struct error *err)
 {
-    bool has_stdin = fcntl(STDIN_FILENO, F_GETFD) >= 0;
-    int r = session_start(&run->session, has_stdin, err);
+    int r = session_start(&run->session, err);
 
     if (r == 0)
         r = open_signals(run, err);
-    run->stdin_is_terminal = has_stdin && isatty(STDIN_FILENO) != 0;
+    run->stdin_is_terminal = isatty(STDIN_FILENO) != 0;
     set_deadline(run, START_LIMIT_MS);
     while (r == 0 && run->session.state != SESSION_ENDED)
         r = poll_once(run, err);
     if (r == 0)
-        r = session_finish(&run->session, err);
+        r = session_measure(&run->session, err);
     if (r == 0 && !run->session.result.has_exit && !run->session.result.timed_out && run->session.result.oom_kills == 0)
         r = error_set(err, ERROR_SYSTEM, 0, "the sandbox ended before the command did");
     if (r == 0)
@@ -266,7 +265,7 @@ int run_main(char **argv)
     } else {
         status = tell(&run, &options);
     }
-    session_release(&run.session);
-    options_release(&options);
-    return status;
+    (void)fflush(NULL);
+    session_leave(&run.session);
+    _exit(status);
 }

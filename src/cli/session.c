@@ -274,7 +274,7 @@ static int send_args(struct session *session, const struct buf *strings, size_t 
     return 0;
 }
 
-static int send_exec(struct session *session, bool with_stdin, struct error *err)
+static int send_exec(struct session *session, struct error *err)
 {
     const struct run_options *options = session->options;
     struct buf strings = buf_init(WIRE_STRINGS_MAX);
@@ -282,7 +282,7 @@ static int send_exec(struct session *session, bool with_stdin, struct error *err
     struct wire_message message = {
         .type = WIRE_EXEC,
         .exec = {.channel = CHANNEL,
-                 .flags = (options->json ? WIRE_EXEC_COLLECT : 0) | (with_stdin ? WIRE_EXEC_STDIN : 0),
+                 .flags = (options->json ? WIRE_EXEC_COLLECT : 0) | WIRE_EXEC_STDIN,
                  .filter = (uint8_t)options->filter,
                  .uid = options->uid,
                  .gid = options->uid,
@@ -305,17 +305,17 @@ static int send_exec(struct session *session, bool with_stdin, struct error *err
     buf_release(&strings);
     if (r < 0 && err->message[0] == '\0')
         return error_set(err, ERROR_SYSTEM, -r, "sending the command to the sandbox");
-    session->has_stdin = with_stdin;
+    session->has_stdin = true;
     return r;
 }
 
-int session_start(struct session *session, bool with_stdin, struct error *err)
+int session_start(struct session *session, struct error *err)
 {
     int r = start_keeper(session, err);
 
     if (r == 0)
         r = create(session, err);
-    return r < 0 ? r : send_exec(session, with_stdin, err);
+    return r < 0 ? r : send_exec(session, err);
 }
 
 static void add_steps(struct session *session, struct wire_u64v steps)
@@ -511,27 +511,26 @@ static bool must_measure(const struct session *session)
            exit->kind != WIRE_EXIT_CODE || exit->value != 0;
 }
 
-static int ask_keeper(struct session *session, enum wire_type type, struct error *err)
+int session_measure(struct session *session, struct error *err)
 {
-    struct wire_message message = {.type = type, .destroy = {.sandbox = SANDBOX}};
-    int r = link_send(session->client_fd, &message, NULL, 0);
-
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "talking to the keeper") : 0;
-}
-
-int session_finish(struct session *session, struct error *err)
-{
+    struct wire_message message = {.type = WIRE_MEASURE, .measure = {.sandbox = SANDBOX}};
     int r = 0;
 
     if (!session->gone && must_measure(session)) {
-        r = ask_keeper(session, WIRE_MEASURE, err);
+        r = link_send(session->client_fd, &message, NULL, 0);
+        if (r < 0)
+            return error_set(err, ERROR_SYSTEM, -r, "talking to the keeper");
         while (r == 0 && !session->result.has_usage && !session->gone)
             r = wait_for_keeper(session, err);
     }
-    if (r == 0 && !session->gone)
-        r = ask_keeper(session, WIRE_DESTROY, err);
-    while (r == 0 && !session->gone)
-        r = wait_for_keeper(session, err);
     session->result.total_ns = clock_now_ns() - session->start_ns;
     return r;
+}
+
+void session_leave(struct session *session)
+{
+    struct error err;
+
+    if (session->keeper == NULL || keeper_leave(session->keeper, &err) < 0)
+        session_release(session);
 }

@@ -38,27 +38,23 @@ void session_init(struct session *session, const struct run_options *options, ui
 void session_release(struct session *session);
 
 /* Make the sandbox and send it the command. */
-_must_use_
-int session_start(struct session *session, bool with_stdin, struct error *err);
+_must_use_ int session_start(struct session *session, struct error *err);
 
 /* One message from init, and one from the keeper. */
-_must_use_
-int session_handle_guest(struct session *session, struct error *err);
-_must_use_
-int session_handle_keeper(struct session *session, struct error *err);
+_must_use_ int session_handle_guest(struct session *session, struct error *err);
+_must_use_ int session_handle_keeper(struct session *session, struct error *err);
 
 /* Standard input: how much may be sent now, and sending it; no bytes mean the end. */
 size_t session_stdin_room(const struct session *session);
-_must_use_
-int session_send_stdin(struct session *session, const void *data, size_t length, struct error *err);
+_must_use_ int session_send_stdin(struct session *session, const void *data, size_t length, struct error *err);
 
-_must_use_
-int session_signal(struct session *session, int signal_number, enum wire_scope scope, struct error *err);
+_must_use_ int session_signal(struct session *session, int signal_number, enum wire_scope scope, struct error *err);
 
 /* Acknowledge what was written; tell the command about readers that have gone. */
-_must_use_
-int session_acknowledge(struct session *session, struct error *err);
+_must_use_ int session_acknowledge(struct session *session, struct error *err);
 
-/* Measure if it matters, then end the sandbox and wait until nothing of it is left. */
-_must_use_
-int session_finish(struct session *session, struct error *err);
+/* Take the last measurements, if they matter. */
+_must_use_ int session_measure(struct session *session, struct error *err);
+
+/* The last call before the process exits: have the sandbox ended and removed, without waiting for that. */
+void session_leave(struct session *session);

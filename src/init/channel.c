@@ -54,8 +54,7 @@ static void start(struct channel *channel, const struct wire_exec *exec, const c
                   int cgroup_root)
 {
     struct command_pipes pipes = {-1, -1, -1};
-    _cleanup_fd_
-    int cgroup_fd = make_cgroup(channel, cgroup_root);
+    _cleanup_fd_ int cgroup_fd = make_cgroup(channel, cgroup_root);
 
     channel->start_ns = clock_now_ns();
     int r = cgroup_root >= 0 && cgroup_fd < 0 ? cgroup_fd

@@ -48,8 +48,7 @@ struct channel *channel_new(const struct wire_exec *exec, const char *strings, s
 void channel_free(struct channel *channel, int cgroup_root);
 
 /* Standard input. -EINVAL when it is not what comes next or more than the window. */
-_must_use_
-int channel_write(struct channel *channel, const struct wire_stdin_data *data);
+_must_use_ int channel_write(struct channel *channel, const struct wire_stdin_data *data);
 
 /* The pipe takes more: write what is left. */
 void channel_flush_stdin(struct channel *channel);
@@ -60,8 +59,7 @@ void channel_reaped(struct channel *channel, int wait_status, const struct rusag
 /* Any process ended: perhaps the cgroup is empty now. */
 void channel_settle(struct channel *channel, int cgroup_root);
 
-_must_use_
-int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root);
+_must_use_ int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root);
 
 /* Read what there is to read. */
 void channel_drain(struct channel *channel);

@@ -21,6 +21,5 @@ struct command_pipes {
  * `cgroup_fd` is the folder of its own cgroup or -1. 0 or -errno: -ENOENT when there is no such program, -EACCES and
  * others when it can't be executed.
  */
-_must_use_
-int command_start(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_fd,
-                  struct command_pipes *ret_pipes, pid_t *ret_pid);
+_must_use_ int command_start(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_fd,
+                             struct command_pipes *ret_pipes, pid_t *ret_pid);

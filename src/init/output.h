@@ -31,8 +31,7 @@ void output_release(struct output *output);
 bool output_has_room(const struct output *output);
 
 /* Read once. 1 when something came, 0 at the end (the pipe is closed then), -EAGAIN, or -ENOMEM. */
-_must_use_
-int output_read(struct output *output);
+_must_use_ int output_read(struct output *output);
 
 /* The next bytes to send, at most `most`, without a break in memory. */
 size_t output_next(const struct output *output, size_t most, const uint8_t **ret_data);
@@ -42,7 +41,5 @@ static inline uint64_t output_unsent(const struct output *output)
 }
 
 /* -EINVAL for an offset that was never stored or is already forgotten. */
-_must_use_
-int output_ack(struct output *output, uint64_t offset);
-_must_use_
-int output_resume(struct output *output, uint64_t offset);
+_must_use_ int output_ack(struct output *output, uint64_t offset);
+_must_use_ int output_resume(struct output *output, uint64_t offset);

@@ -350,8 +350,7 @@ void cgroup_entry_release(struct cgroup_entry *entry)
 int cgroup_view(struct cgroups *cgroups, const char *name, int *ret_fd, struct error *err)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
-    _cleanup_fd_
-    int fd = sys_open_tree(cgroups->top[UNIFIED], name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    _cleanup_fd_ int fd = sys_open_tree(cgroups->top[UNIFIED], name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
         return error_errno(err, "making init's view of its cgroup");
@@ -411,8 +410,7 @@ static int watch_v1(struct cgroups *cgroups, const char *name)
     int r = path_in(path, sizeof path, name, "memory.oom_control");
     if (r < 0)
         return r;
-    _cleanup_fd_
-    int control = openat(cgroups->top[MEMORY], path, O_RDONLY | O_CLOEXEC);
+    _cleanup_fd_ int control = openat(cgroups->top[MEMORY], path, O_RDONLY | O_CLOEXEC);
     if (control < 0)
         return -errno;
     (void)snprintf(text, sizeof text, "%d %d", cgroups->event_fd, control);

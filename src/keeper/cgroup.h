@@ -44,26 +44,21 @@ struct cgroup_entry {
     size_t task_count;
 };
 
-_must_use_
-int cgroups_new(struct cgroups **ret_cgroups, struct error *err);
+_must_use_ int cgroups_new(struct cgroups **ret_cgroups, struct error *err);
 void cgroups_free(struct cgroups *cgroups);
 
 /* Make the cgroup with its limits; on failure nothing is left. `owner` may make cgroups below it. */
-_must_use_
-int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, uint32_t owner,
-                  struct cgroup_entry *ret_entry, struct error *err);
+_must_use_ int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits,
+                             uint32_t owner, struct cgroup_entry *ret_entry, struct error *err);
 void cgroup_entry_release(struct cgroup_entry *entry);
 
 /* Init's own view: a detached mount of just this cgroup, so that ".." leads nowhere. */
-_must_use_
-int cgroup_view(struct cgroups *cgroups, const char *name, int *ret_fd, struct error *err);
+_must_use_ int cgroup_view(struct cgroups *cgroups, const char *name, int *ret_fd, struct error *err);
 
-_must_use_
-int cgroup_limit(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, struct error *err);
-_must_use_
-int cgroup_freeze(struct cgroups *cgroups, const char *name, bool frozen, struct error *err);
-_must_use_
-int cgroup_kill(struct cgroups *cgroups, const char *name);
+_must_use_ int cgroup_limit(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits,
+                            struct error *err);
+_must_use_ int cgroup_freeze(struct cgroups *cgroups, const char *name, bool frozen, struct error *err);
+_must_use_ int cgroup_kill(struct cgroups *cgroups, const char *name);
 void cgroup_usage(struct cgroups *cgroups, const char *name, struct cgroup_usage *ret_usage);
 
 /* How often the kernel killed for memory in it, and how often it refused a process. Never fails: 0 when unknown. */
@@ -71,14 +66,12 @@ uint32_t cgroup_oom_kills(struct cgroups *cgroups, const char *name);
 uint32_t cgroup_processes_refused(struct cgroups *cgroups, const char *name);
 
 /* Have cgroups_event_fd() become readable when the kernel kills for memory in this cgroup. */
-_must_use_
-int cgroup_watch(struct cgroups *cgroups, const char *name, struct error *err);
+_must_use_ int cgroup_watch(struct cgroups *cgroups, const char *name, struct error *err);
 int cgroups_event_fd(const struct cgroups *cgroups);
 void cgroups_drain_events(struct cgroups *cgroups);
 
 /* Remove an empty cgroup and those below it. 0, or -EBUSY while processes are still ending. */
-_must_use_
-int cgroup_remove(struct cgroups *cgroups, const char *name);
+_must_use_ int cgroup_remove(struct cgroups *cgroups, const char *name);
 
 /* Kill and remove everything of an instance that is no more. True when all of it is gone. */
 bool cgroups_sweep(struct cgroups *cgroups, const char *instance_id);

@@ -18,7 +18,7 @@ enum { GUEST_FD = 3, CGROUP_FD = 4, INIT_FD = 5 };
 struct child {
     const struct spawn *spawn;
     struct rootfs rootfs;
-    int view_fd; /* init's view of its cgroup */
+    int go_fd;
     uint64_t steps_ns[STEP_COUNT];
     const char *detail;
 };
@@ -52,19 +52,12 @@ static int enter_cgroups(struct child *child)
     return 0;
 }
 
-static int wait_for_go(struct child *child)
+static int wait_for_maps(struct child *child)
 {
-    uint8_t frame[256];
-    struct wire_message message;
-    int fds[FD_PASS_MAX];
-    size_t fd_count = 0;
-    ssize_t n = fd_receive(child->spawn->guest_fd, frame, sizeof frame, fds, FD_PASS_MAX, &fd_count);
+    char go;
 
-    if (n <= 0 || wire_decode(frame, (size_t)n, &message) < 0 || message.type != WIRE_GO || fd_count != 2)
-        _exit(1); /* the keeper gave up or is gone */
-    child->rootfs.dev_fd = fds[0];
-    child->view_fd = fds[1];
-
+    if (read(child->go_fd, &go, 1) != 1)
+        _exit(1); /* the zygote gave up and has said why */
     if (unshare(CLONE_NEWCGROUP) < 0)
         return failed(child, "unsharing the cgroup namespace");
     if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
@@ -127,7 +120,7 @@ static int load_filter(struct child *child)
 static int arrange_descriptors(const struct child *child)
 {
     int guest = fcntl(child->spawn->guest_fd, F_DUPFD, 16);
-    int view = fcntl(child->view_fd, F_DUPFD, 16);
+    int view = fcntl(child->spawn->view_fd, F_DUPFD, 16);
     int init = fcntl(child->spawn->init_fd, F_DUPFD, 16);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -148,7 +141,7 @@ static const struct {
     int (*take)(struct child *child);
 } sequence[] = {
     {STEP_ENTER, enter_cgroups},
-    {STEP_WAIT, wait_for_go},
+    {STEP_WAIT, wait_for_maps},
     {STEP_DISK, make_disk},
     {STEP_ROOT, make_root},
     {STEP_USR, make_usr},
@@ -178,9 +171,9 @@ static _Noreturn void become_init(struct child *child)
     _exit(1);
 }
 
-_Noreturn void child_run(const struct spawn *spawn)
+_Noreturn void child_run(const struct spawn *spawn, int go_fd)
 {
-    struct child child = {.spawn = spawn, .rootfs = {.spawn = spawn, .dev_fd = -1, .root_fd = -1}, .view_fd = -1};
+    struct child child = {.spawn = spawn, .rootfs = {.spawn = spawn, .root_fd = -1}, .go_fd = go_fd};
     uint64_t start_ns = clock_now_ns();
 
     for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {

@@ -9,9 +9,7 @@
 #include "keeper/spawn.h"
 
 /* Host name, session keyring, core dumps, capabilities, no_new_privs. 0 or -errno. */
-_must_use_
-int confine_privileges(const struct spawn *spawn, const char **ret_detail);
+_must_use_ int confine_privileges(const struct spawn *spawn, const char **ret_detail);
 
 /* The filter that holds for everything in the sandbox. 0 or -errno. */
-_must_use_
-int confine_filter(const struct spawn *spawn, const char **ret_detail);
+_must_use_ int confine_filter(const struct spawn *spawn, const char **ret_detail);

@@ -39,8 +39,7 @@ int dev_new(int *ret_fd, struct error *err)
 {
     static const struct mnt_option options[] = {{"size", "64k"}, {"nr_inodes", "32"}, {"mode", "0755"}};
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
-    _cleanup_fd_
-    int fd = -1;
+    _cleanup_fd_ int fd = -1;
 
     int r = mnt_new("tmpfs", options, sizeof options / sizeof *options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &fd);
     if (r == 0) {

@@ -8,5 +8,4 @@
 
 #include "base/error.h"
 
-_must_use_
-int dev_new(int *ret_fd, struct error *err);
+_must_use_ int dev_new(int *ret_fd, struct error *err);

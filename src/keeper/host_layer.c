@@ -102,10 +102,8 @@ static void remove_tree(int dir, const char *name, int depth)
 
 static int copy_file(int from, const char *name, int to, mode_t mode)
 {
-    _cleanup_fd_
-    int source = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    _cleanup_fd_
-    int target = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    _cleanup_fd_ int source = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    _cleanup_fd_ int target = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     uint8_t part[16384];
     ssize_t n;
 
@@ -144,8 +142,7 @@ static int copy_entry(int from, const char *name, int to, int depth)
         return 0;
     if (mkdirat(to, name, 0755) < 0)
         return -errno;
-    _cleanup_fd_
-    int below = openat(to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int below = openat(to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return below < 0 ? -errno : copy_matching(from, name, below, NULL, 0, depth + 1);
 }
 
@@ -201,8 +198,7 @@ static int link_into_usr(int layer, struct error *err)
 
 static int write_new_file(int layer, const char *path, const char *text)
 {
-    _cleanup_fd_
-    int fd = openat(layer, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    _cleanup_fd_ int fd = openat(layer, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
@@ -222,10 +218,8 @@ static int fill_own(int layer)
 
 static int fill_from_host(int layer)
 {
-    _cleanup_fd_
-    int etc = openat(layer, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_fd_
-    int ssl = openat(layer, "etc/ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_fd_ int etc = openat(layer, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_fd_ int ssl = openat(layer, "etc/ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (etc < 0 || ssl < 0)
         return -errno;
@@ -257,8 +251,7 @@ static void remove_old(int layers, const char *keep)
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (strncmp(entry->d_name, "host-", 5) != 0 || strcmp(entry->d_name, keep) == 0)
             continue;
-        _cleanup_fd_
-        int old = openat(layers, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_fd_ int old = openat(layers, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) == 0)
             remove_tree(layers, entry->d_name, 0);
     }
@@ -274,8 +267,7 @@ static int build(int layers, const char *name, struct error *err)
     remove_tree(layers, fresh, 0);
     int r = mkdirat(layers, fresh, 0755) < 0 ? error_errno(err, "making a layer") : 0;
     if (r == 0) {
-        _cleanup_fd_
-        int layer = openat(layers, fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_fd_ int layer = openat(layers, fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         r = layer < 0 ? error_errno(err, "opening a layer") : fill(layer, err);
     }
     if (r == 0 && renameat(layers, fresh, layers, name) < 0)
@@ -292,8 +284,7 @@ static int build(int layers, const char *name, struct error *err)
 static int open_locked(int layers, const char *name, int *ret_fd)
 {
     struct stat st;
-    _cleanup_fd_
-    int fd = openat(layers, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int fd = openat(layers, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
         return -errno;
@@ -309,8 +300,7 @@ int host_layer_open(int state_fd, int *ret_fd, struct error *err)
 
     if (mkdirat(state_fd, "layers", 0700) < 0 && errno != EEXIST)
         return error_errno(err, "making the folder of layers");
-    _cleanup_fd_
-    int layers = openat(state_fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int layers = openat(state_fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (layers < 0)
         return error_errno(err, "opening the folder of layers");
     layer_name(name);

@@ -10,5 +10,4 @@
 #include "base/error.h"
 
 /* The layer's folder, locked for as long as the descriptor is open. */
-_must_use_
-int host_layer_open(int state_fd, int *ret_fd, struct error *err);
+_must_use_ int host_layer_open(int state_fd, int *ret_fd, struct error *err);

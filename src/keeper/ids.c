@@ -40,11 +40,9 @@ static void exclude_range(struct ids *ids, unsigned long long start, unsigned lo
 /* Lines of name:start:count, as in subuid(5). */
 static int exclude_file(struct ids *ids, const char *path, struct error *err)
 {
-    _cleanup_free_
-    char *text = NULL;
+    _cleanup_free_ char *text = NULL;
     char *save = NULL;
-    _cleanup_fd_
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return errno == ENOENT ? 0 : error_errno(err, "reading %s", path);
@@ -112,6 +110,11 @@ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err)
     }
     return error_set(err, ERROR_LIMIT, EAGAIN, "all %u ranges of user ids are in use; end a sandbox or widen the range",
                      ids->slot_count);
+}
+
+int ids_claim_fd(const struct ids *ids)
+{
+    return ids->fd;
 }
 
 void ids_release(struct ids *ids, uint32_t first)

@@ -15,10 +15,11 @@ enum { IDS_PER_SANDBOX = 65536 };
 struct ids;
 
 /* The range [first, last] in whole multiples of 65,536. */
-_must_use_
-int ids_new(int run_fd, uint32_t first, uint32_t last, struct ids **ret_ids, struct error *err);
+_must_use_ int ids_new(int run_fd, uint32_t first, uint32_t last, struct ids **ret_ids, struct error *err);
 void ids_free(struct ids *ids);
 
-_must_use_
-int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err);
+_must_use_ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err);
+
+/* As long as a copy of this descriptor is open somewhere, the claims hold. */
+int ids_claim_fd(const struct ids *ids);
 void ids_release(struct ids *ids, uint32_t first);

@@ -16,8 +16,7 @@
 static int open_own_folder(int dir, const char *path, mode_t mode, int *ret_fd, struct error *err)
 {
     struct stat st;
-    _cleanup_fd_
-    int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (fd < 0 && errno == ENOENT) {
         if (mkdirat(dir, path, mode) < 0 && errno != EEXIST)
@@ -48,8 +47,8 @@ static int claim(struct instance *instance, struct error *err)
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
             return error_errno(err, "choosing an instance id");
         (void)snprintf(instance->id, sizeof instance->id, "%016llx", (unsigned long long)number);
-        _cleanup_fd_
-        int fd = openat(instance->instances_fd, instance->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        _cleanup_fd_ int fd =
+            openat(instance->instances_fd, instance->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
             return error_errno(err, "making %s/%s", INSTANCES_FOLDER, instance->id);
         /* A sweep may have come between open and lock, taken us for dead and removed the file. */
@@ -74,6 +73,14 @@ int instance_init(struct instance *instance, struct error *err)
         error_wrap(err, "claiming an instance");
     }
     return r;
+}
+
+void instance_forget(const char *id)
+{
+    _cleanup_fd_ int folder = open(INSTANCES_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (folder >= 0)
+        (void)unlinkat(folder, id, 0);
 }
 
 void instance_release(struct instance *instance)
@@ -103,8 +110,7 @@ void instance_sweep(const struct instance *instance, bool (*remove)(void *contex
     while ((entry = readdir(folder)) != NULL) {
         if (!is_id(entry->d_name) || strcmp(entry->d_name, instance->id) == 0)
             continue;
-        _cleanup_fd_
-        int lock = openat(instance->instances_fd, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_fd_ int lock = openat(instance->instances_fd, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         if (lock < 0 || !lock_is_held(lock))
             continue;
         if (remove(context, entry->d_name))

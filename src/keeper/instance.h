@@ -24,8 +24,10 @@ struct instance {
 /* Where the folder of instances is: it also serves as a mount point inside each sandbox-to-be. */
 #define INSTANCES_FOLDER "/run/hutch/instances"
 
-_must_use_
-int instance_init(struct instance *instance, struct error *err);
+_must_use_ int instance_init(struct instance *instance, struct error *err);
+
+/* Remove an instance's name without holding its struct. */
+void instance_forget(const char *id);
 
 /* Ends the claim. What carried the id must be gone before. */
 void instance_release(struct instance *instance);

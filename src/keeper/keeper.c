@@ -111,8 +111,7 @@ static int create(struct keeper *keeper, const struct wire_create *create, const
 {
     struct sandbox_progress progress = {.step = STEP_REQUEST, .step_start_ns = clock_now_ns()};
     struct sandbox *sandbox = NULL;
-    _cleanup_fd_
-    int guest_fd = -1;
+    _cleanup_fd_ int guest_fd = -1;
     struct error err = {0};
 
     int r = request_check_create(create, fd_count, &err);
@@ -317,11 +316,34 @@ int keeper_wait_ms(const struct keeper *keeper)
     return keeper->removing > 0 || keeper->memory_looks > 0 ? RETRY_MS : -1;
 }
 
+static struct sandbox *only_sandbox(struct keeper *keeper)
+{
+    for (size_t i = 0; keeper->count == 1 && i < BUCKETS; i++) {
+        if (keeper->buckets[i] != NULL)
+            return keeper->buckets[i]->state == SANDBOX_LIVE ? keeper->buckets[i] : NULL;
+    }
+    return NULL;
+}
+
+int keeper_leave(struct keeper *keeper, struct error *err)
+{
+    const struct sandbox *sandbox = only_sandbox(keeper);
+
+    if (sandbox == NULL)
+        return error_set(err, ERROR_INVALID, 0, "there is not exactly one live sandbox");
+    struct wire_message message = {
+        .type = WIRE_CLEAN,
+        .clean = {.instance = wire_str(keeper->instance.id), .cgroup = wire_str(sandbox->cgroup)},
+    };
+    int fds[] = {sandbox->pidfd, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids)};
+    int r = link_send(keeper->maker.zygote_fd, &message, fds, 3);
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "leaving the rest to the zygote") : 0;
+}
+
 static int open_state(const char *path, int *ret_fd, struct error *err)
 {
     struct stat st;
-    _cleanup_fd_
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_fd_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (fd < 0 && errno == ENOENT) {
         if (mkdir(path, 0700) < 0)

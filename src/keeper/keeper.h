@@ -29,15 +29,19 @@ struct keeper_options {
 
 enum { KEEPER_ID_FIRST = 0x10000000, KEEPER_ID_LAST = 0x6fffffff };
 
-_must_use_
-int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper, struct error *err);
+_must_use_ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper, struct error *err);
 
 /* Ends and removes every sandbox that is left, then itself. */
 void keeper_free(struct keeper *keeper);
+
+/*
+ * For a caller whose only sandbox has done its work and who ends now: the zygote ends and removes it. On success the
+ * process must exit without keeper_free(); what it held is held by the zygote until nothing is left.
+ */
+_must_use_ int keeper_leave(struct keeper *keeper, struct error *err);
 
 int keeper_fd(const struct keeper *keeper);
 int keeper_wait_ms(const struct keeper *keeper);
 
 /* 1 to go on, 0 when the client has gone, -EBADMSG when it sent what is not permitted, or another -errno. */
-_must_use_
-int keeper_dispatch(struct keeper *keeper, struct error *err);
+_must_use_ int keeper_dispatch(struct keeper *keeper, struct error *err);

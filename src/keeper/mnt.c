@@ -11,8 +11,7 @@ enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS }
 
 int mnt_new(const char *type, const struct mnt_option *options, size_t option_count, unsigned attributes, int *ret_fd)
 {
-    _cleanup_fd_
-    int fs = sys_fsopen(type, FSOPEN_CLOEXEC);
+    _cleanup_fd_ int fs = sys_fsopen(type, FSOPEN_CLOEXEC);
 
     if (fs < 0)
         return -errno;
@@ -33,8 +32,7 @@ int mnt_new(const char *type, const struct mnt_option *options, size_t option_co
 int mnt_copy(int dir, const char *path, uint64_t attributes, int *ret_fd)
 {
     struct mount_attr attr = {.attr_set = attributes};
-    _cleanup_fd_
-    int fd = sys_open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    _cleanup_fd_ int fd = sys_open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
     if (fd < 0)
         return -errno;
@@ -53,8 +51,7 @@ int mnt_idmap(int fd, int userns_fd)
 
 int mnt_attach(int fd, int dir, const char *path)
 {
-    _cleanup_fd_
-    int target = sys_openat2(dir, path, O_PATH | O_CLOEXEC, BENEATH);
+    _cleanup_fd_ int target = sys_openat2(dir, path, O_PATH | O_CLOEXEC, BENEATH);
 
     if (target < 0)
         return -errno;

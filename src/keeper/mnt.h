@@ -17,25 +17,20 @@ struct mnt_option {
 };
 
 /* A new file system with MOUNT_ATTR_* attributes, not attached anywhere. */
-_must_use_
-int mnt_new(const char *type, const struct mnt_option *options, size_t option_count, unsigned attributes, int *ret_fd);
+_must_use_ int mnt_new(const char *type, const struct mnt_option *options, size_t option_count, unsigned attributes,
+                       int *ret_fd);
 
 /* A private copy of the mount at dir/path ("" for dir itself), not attached anywhere, with these attributes set. */
-_must_use_
-int mnt_copy(int dir, const char *path, uint64_t attributes, int *ret_fd);
+_must_use_ int mnt_copy(int dir, const char *path, uint64_t attributes, int *ret_fd);
 
 /* Show ids of the mount as a user namespace maps them. */
-_must_use_
-int mnt_idmap(int fd, int userns_fd);
+_must_use_ int mnt_idmap(int fd, int userns_fd);
 
 /* Attach onto dir/path: a real folder or file beneath dir, reached through no symlink (CVE-2021-30465). */
-_must_use_
-int mnt_attach(int fd, int dir, const char *path);
+_must_use_ int mnt_attach(int fd, int dir, const char *path);
 
 /* Open a real folder beneath dir, reached through no symlink; O_PATH. The descriptor or -errno. */
-_must_use_
-int mnt_open_folder(int dir, const char *path);
+_must_use_ int mnt_open_folder(int dir, const char *path);
 
 /* Make the folders of a relative path beneath dir where they are missing, mode 0755. */
-_must_use_
-int mnt_make_folders(int dir, const char *path);
+_must_use_ int mnt_make_folders(int dir, const char *path);

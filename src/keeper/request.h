@@ -7,10 +7,8 @@
 
 #include "wire/wire.h"
 
-_must_use_
-int request_check_create(const struct wire_create *create, size_t fd_count, struct error *err);
-_must_use_
-int request_check_limits(const struct wire_limits *limits, struct error *err);
+_must_use_ int request_check_create(const struct wire_create *create, size_t fd_count, struct error *err);
+_must_use_ int request_check_limits(const struct wire_limits *limits, struct error *err);
 
 /* An absolute path without ".", ".." or empty parts, where a host folder may be attached. */
 bool request_is_guest_path(const char *path);

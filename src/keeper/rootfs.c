@@ -69,8 +69,7 @@ int rootfs_disk(struct rootfs *rootfs)
     char inodes[24];
     const struct mnt_option options[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0755"}};
     static const char *const folders[] = {"r", "t", "e", "d"};
-    _cleanup_fd_
-    int fd = -1;
+    _cleanup_fd_ int fd = -1;
 
     (void)snprintf(size, sizeof size, "%llu", (unsigned long long)rootfs->spawn->disk_bytes);
     (void)snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)rootfs->spawn->disk_inodes);
@@ -203,8 +202,7 @@ int rootfs_root(struct rootfs *rootfs)
 int rootfs_usr(struct rootfs *rootfs)
 {
     static const struct mnt_option options[] = {{"lowerdir", "h:e"}, {"userxattr", NULL}};
-    _cleanup_fd_
-    int fd = -1;
+    _cleanup_fd_ int fd = -1;
 
     if ((rootfs->spawn->flags & WIRE_SPAWN_USR) == 0)
         return 0;
@@ -218,8 +216,7 @@ int rootfs_usr(struct rootfs *rootfs)
 
 static int bind(struct rootfs *rootfs, const char *source, const char *target, uint64_t attributes)
 {
-    _cleanup_fd_
-    int fd = -1;
+    _cleanup_fd_ int fd = -1;
     int r = mnt_copy(AT_FDCWD, source, attributes, &fd);
 
     if (r == 0)
@@ -234,7 +231,7 @@ int rootfs_writable(struct rootfs *rootfs)
         if (r < 0)
             return r;
     }
-    int r = mnt_attach(rootfs->dev_fd, rootfs->root_fd, "dev");
+    int r = mnt_attach(rootfs->spawn->dev_fd, rootfs->root_fd, "dev");
     if (r < 0)
         return failed(rootfs, r, "dev");
     return bind(rootfs, "d/shm", "dev/shm", MOUNT_ATTR_NOEXEC);
@@ -255,8 +252,7 @@ int rootfs_dirs(struct rootfs *rootfs)
 int rootfs_proc(struct rootfs *rootfs)
 {
     static const struct mnt_option options[] = {{"hidepid", "invisible"}};
-    _cleanup_fd_
-    int fd = -1;
+    _cleanup_fd_ int fd = -1;
     int r = mnt_new("proc", options, 1, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &fd);
 
     if (r == 0)
@@ -271,8 +267,7 @@ int rootfs_proc(struct rootfs *rootfs)
 static int mask(struct rootfs *rootfs, const char *path)
 {
     struct stat st;
-    _cleanup_fd_
-    int fd = -1;
+    _cleanup_fd_ int fd = -1;
 
     if (fstatat(rootfs->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : call_failed(rootfs, path);
@@ -291,8 +286,7 @@ int rootfs_masks(struct rootfs *rootfs)
             return r;
     }
     for (size_t i = 0; i < sizeof read_only / sizeof *read_only; i++) {
-        _cleanup_fd_
-        int fd = -1;
+        _cleanup_fd_ int fd = -1;
         int r = mnt_copy(rootfs->root_fd, read_only[i], MOUNT_ATTR_RDONLY, &fd);
         if (r == -ENOENT)
             continue;

@@ -9,24 +9,15 @@
 
 struct rootfs {
     const struct spawn *spawn;
-    int dev_fd;  /* the detached /dev */
     int root_fd; /* the new root, once there is one */
     char detail[128];
 };
 
-_must_use_
-int rootfs_disk(struct rootfs *rootfs);
-_must_use_
-int rootfs_root(struct rootfs *rootfs);
-_must_use_
-int rootfs_usr(struct rootfs *rootfs);
-_must_use_
-int rootfs_writable(struct rootfs *rootfs);
-_must_use_
-int rootfs_dirs(struct rootfs *rootfs);
-_must_use_
-int rootfs_proc(struct rootfs *rootfs);
-_must_use_
-int rootfs_masks(struct rootfs *rootfs);
-_must_use_
-int rootfs_pivot(struct rootfs *rootfs);
+_must_use_ int rootfs_disk(struct rootfs *rootfs);
+_must_use_ int rootfs_root(struct rootfs *rootfs);
+_must_use_ int rootfs_usr(struct rootfs *rootfs);
+_must_use_ int rootfs_writable(struct rootfs *rootfs);
+_must_use_ int rootfs_dirs(struct rootfs *rootfs);
+_must_use_ int rootfs_proc(struct rootfs *rootfs);
+_must_use_ int rootfs_masks(struct rootfs *rootfs);
+_must_use_ int rootfs_pivot(struct rootfs *rootfs);

@@ -91,8 +91,7 @@ static int open_dirs(struct making *making, const int *fds, struct error *err)
 {
     const struct wire_create *create = making->create;
     uint32_t inner = making->sandbox->uid_first + create->dir_user;
-    _cleanup_fd_
-    int userns = -1;
+    _cleanup_fd_ int userns = -1;
 
     begin(making, STEP_DIRS);
     if (create->dirs.count == 0)
@@ -136,7 +135,10 @@ static int send_spawn(struct making *making, struct error *err)
     spawn->hostname = making->create->hostname;
     spawn->dirs = making->create->dirs;
     spawn->guest_fd = making->child_fd;
+    spawn->uid_first = making->sandbox->uid_first;
     spawn->init_fd = making->maker->init_fd;
+    spawn->view_fd = making->view_fd;
+    spawn->dev_fd = making->dev_fd;
     spawn->cgroup_fd = making->entry.dir;
     memcpy(spawn->task_fds, making->entry.tasks, sizeof spawn->task_fds);
     spawn->task_count = making->entry.task_count;
@@ -147,60 +149,44 @@ static int send_spawn(struct making *making, struct error *err)
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "asking the zygote") : 0;
 }
 
-static int receive_spawned(struct making *making, pid_t *ret_pid, struct error *err)
+static int receive_spawned(struct making *making, struct error *err)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
     struct wire_message message;
     int fds[FD_PASS_MAX];
     size_t fd_count = 0;
+    const struct wire_spawned *spawned = &message.spawned;
 
-    begin(making, STEP_CLONE);
     int r = link_receive(making->maker->zygote_fd, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
     if (r <= 0 || message.type != WIRE_SPAWNED)
         return error_set(err, ERROR_SYSTEM, r < 0 ? -r : EPIPE, "waiting for the zygote");
-    if (message.spawned.error != 0) {
-        making->progress->step = message.spawned.step == STEP_NETWORK ? STEP_NETWORK : STEP_CLONE;
-        return error_set(err, ERROR_SYSTEM, (int)message.spawned.error, "cloning");
-    }
-    making->sandbox->pidfd = fds[0];
-    *ret_pid = (pid_t)message.spawned.pid;
-    return 0;
+    if (fd_count == 1)
+        making->sandbox->pidfd = fds[0];
+    begin(making, spawned->step < STEP_COUNT ? (enum step)spawned->step : STEP_CLONE);
+    /* What was not cloning and mapping was waiting for the network namespace. */
+    uint64_t known_ns = spawned->clone_ns + spawned->idmap_ns;
+    uint64_t *waited_ns = &making->progress->steps_ns[STEP_NETWORK];
+    *waited_ns = *waited_ns > known_ns ? *waited_ns - known_ns : 0;
+    making->progress->steps_ns[STEP_CLONE] += spawned->clone_ns;
+    making->progress->steps_ns[STEP_IDMAP] += spawned->idmap_ns;
+    if (spawned->error == 0)
+        return 0;
+    if (spawned->step == STEP_IDMAP && spawned->error == EINVAL)
+        return error_set(err, ERROR_UNSUPPORTED, EINVAL,
+                         "the file system of a layer can't be idmapped; keep it on ext4, xfs or btrfs");
+    return error_set(err, ERROR_SYSTEM, (int)spawned->error, "%s", step_words(spawned->step));
 }
 
-static int map_ids(struct making *making, pid_t pid, struct error *err)
+static int make_views(struct making *making, struct error *err)
 {
-    struct userns_map map = {0, making->sandbox->uid_first, IDS_PER_SANDBOX};
-
-    begin(making, STEP_IDMAP);
-    int r = userns_write_maps(pid, map, map);
-    if (r < 0)
-        return error_set(err, ERROR_SYSTEM, -r, "writing the id maps");
-    _cleanup_fd_
-    int userns = userns_open(pid);
-    if (userns < 0)
-        return error_set(err, ERROR_SYSTEM, -userns, "opening the user namespace");
-    for (size_t i = 0; i < making->spawn.layer_count; i++) {
-        r = mnt_idmap(making->spawn.layer_fds[i], userns);
-        if (r < 0)
-            return error_set(err, ERROR_SYSTEM, -r,
-                             "the file system of layer %zu can't be idmapped; keep it on ext4, xfs or btrfs", i + 1);
-    }
-    return 0;
-}
-
-static int send_go(struct making *making, struct error *err)
-{
-    struct wire_message message = {.type = WIRE_GO, .go = {.sandbox = making->create->sandbox}};
-    int fds[] = {making->dev_fd, making->view_fd};
-    int r = link_send(making->guest_fd, &message, fds, 2);
-
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "telling the child to go on") : 0;
+    begin(making, STEP_DEV);
+    int r = dev_new(&making->dev_fd, err);
+    return r < 0 ? r : cgroup_view(making->maker->cgroups, making->sandbox->cgroup, &making->view_fd, err);
 }
 
 static int take_steps(struct making *making, const int *fds, struct error *err)
 {
     size_t folders = (making->create->flags & WIRE_CREATE_FOLDER) != 0 ? 1 : 0;
-    pid_t pid = -1;
     int r = claim_ids(making, err);
 
     if (r == 0)
@@ -209,23 +195,13 @@ static int take_steps(struct making *making, const int *fds, struct error *err)
         r = open_template(making, fds, err);
     if (r == 0)
         r = open_dirs(making, fds + folders, err);
-    begin(making, STEP_CLONE);
     if (r == 0)
-        r = send_spawn(making, err);
-    /* While the zygote clones. */
-    if (r == 0) {
-        begin(making, STEP_DEV);
-        r = dev_new(&making->dev_fd, err);
-    }
-    if (r == 0)
-        r = cgroup_view(making->maker->cgroups, making->sandbox->cgroup, &making->view_fd, err);
-    if (making->child_fd >= 0) {
-        int spawned = receive_spawned(making, &pid, r == 0 ? err : NULL);
-        r = r < 0 ? r : spawned;
-    }
-    if (r == 0)
-        r = map_ids(making, pid, err);
-    return r < 0 ? r : send_go(making, err);
+        r = make_views(making, err);
+    if (r < 0)
+        return r;
+    begin(making, STEP_NETWORK);
+    r = send_spawn(making, err);
+    return r < 0 ? r : receive_spawned(making, err);
 }
 
 static void undo(struct making *making)

@@ -47,16 +47,15 @@ struct sandbox_progress {
  * Make a sandbox in one go. On success its init is on its way and `ret_guest_fd` is the host's end of the guest link;
  * on failure nothing is left and progress->step is the step that failed.
  */
-_must_use_
-int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
-                struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd, struct error *err);
+_must_use_ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
+                           struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd,
+                           struct error *err);
 
 /* Kill everything in it. Goes on until the pidfd is readable. */
 void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox);
 
 /* Once the pidfd is readable: reap it and remove what is left. 0, or -EBUSY to be tried again. */
-_must_use_
-int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox);
+_must_use_ int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox);
 
 /* Only after sandbox_reap() answered 0. */
 void sandbox_free(struct sandbox *sandbox);

@@ -9,6 +9,7 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
     struct spawn spawn = {
         .sandbox = message->sandbox,
         .flags = message->flags,
+        .uid_first = message->uid_first,
         .disk_bytes = message->disk_bytes,
         .disk_inodes = message->disk_inodes,
         .hostname = message->hostname,
@@ -20,11 +21,13 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
     };
 
     if (spawn.task_count > SPAWN_TASKS_MAX || spawn.layer_count > SPAWN_LAYERS_MAX || spawn.layer_count == 0 ||
-        dirs > WIRE_DIRS_MAX || fd_count != 3 + (has_usr ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
+        dirs > WIRE_DIRS_MAX || fd_count != 5 + (has_usr ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
         return -EBADMSG;
     spawn.guest_fd = *fds++;
     spawn.init_fd = *fds++;
     spawn.cgroup_fd = *fds++;
+    spawn.view_fd = *fds++;
+    spawn.dev_fd = *fds++;
     if (has_usr)
         spawn.usr_fd = *fds++;
     memcpy(spawn.task_fds, fds, spawn.task_count * sizeof *fds);
@@ -43,6 +46,7 @@ size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, i
     *message = (struct wire_spawn){
         .sandbox = spawn->sandbox,
         .flags = spawn->flags,
+        .uid_first = spawn->uid_first,
         .tasks = (uint8_t)spawn->task_count,
         .layers = (uint8_t)spawn->layer_count,
         .disk_bytes = spawn->disk_bytes,
@@ -53,6 +57,8 @@ size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, i
     *at++ = spawn->guest_fd;
     *at++ = spawn->init_fd;
     *at++ = spawn->cgroup_fd;
+    *at++ = spawn->view_fd;
+    *at++ = spawn->dev_fd;
     if ((spawn->flags & WIRE_SPAWN_USR) != 0)
         *at++ = spawn->usr_fd;
     for (size_t i = 0; i < spawn->task_count; i++)

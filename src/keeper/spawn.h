@@ -13,6 +13,7 @@ enum { SPAWN_TASKS_MAX = 3, SPAWN_LAYERS_MAX = 8 };
 struct spawn {
     uint64_t sandbox;
     uint32_t flags; /* WIRE_SPAWN_* */
+    uint32_t uid_first;
     uint64_t disk_bytes;
     uint64_t disk_inodes;
     struct wire_str hostname;
@@ -20,6 +21,8 @@ struct spawn {
     int guest_fd;
     int init_fd;
     int cgroup_fd;
+    int view_fd; /* init's view of its cgroup */
+    int dev_fd;
     int usr_fd; /* -1 without WIRE_SPAWN_USR */
     int task_fds[SPAWN_TASKS_MAX];
     size_t task_count;
@@ -30,8 +33,8 @@ struct spawn {
 };
 
 /* In which layout a SPAWN message's descriptors are: 0 or -EBADMSG when they are not as many as it says. */
-_must_use_
-int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t fd_count, struct spawn *ret_spawn);
+_must_use_ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t fd_count,
+                                  struct spawn *ret_spawn);
 
 /* The same layout, written: the number of descriptors. `fds` has room for FD_PASS_MAX. */
 size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, int *fds);

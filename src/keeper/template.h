@@ -8,12 +8,10 @@
 #include "keeper/spawn.h"
 
 /* The host's own /usr over the host layer. */
-_must_use_
-int template_open_host(int host_layer_fd, struct spawn *spawn, struct error *err);
+_must_use_ int template_open_host(int host_layer_fd, struct spawn *spawn, struct error *err);
 
 /* A folder with a root file system in it. */
-_must_use_
-int template_open_folder(int folder_fd, struct spawn *spawn, struct error *err);
+_must_use_ int template_open_folder(int folder_fd, struct spawn *spawn, struct error *err);
 
 /* Closes what either opened. */
 void template_close(struct spawn *spawn);

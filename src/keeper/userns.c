@@ -45,8 +45,7 @@ static _Noreturn void wait_for_the_end(pid_t parent)
 
 int userns_new(struct userns_map uids, struct userns_map gids, int *ret_fd, struct error *err)
 {
-    _cleanup_fd_
-    int pidfd = -1;
+    _cleanup_fd_ int pidfd = -1;
     struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD};
     pid_t parent = getpid();
     pid_t pid = sys_clone3(&args);

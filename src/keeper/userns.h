@@ -18,13 +18,10 @@ struct userns_map {
 };
 
 /* Give the user namespace of `pid` its maps. 0 or -errno. */
-_must_use_
-int userns_write_maps(pid_t pid, struct userns_map uids, struct userns_map gids);
+_must_use_ int userns_write_maps(pid_t pid, struct userns_map uids, struct userns_map gids);
 
 /* The user namespace of `pid`. The descriptor or -errno. */
-_must_use_
-int userns_open(pid_t pid);
+_must_use_ int userns_open(pid_t pid);
 
 /* A user namespace with these maps and nobody in it, for mnt_idmap(). */
-_must_use_
-int userns_new(struct userns_map uids, struct userns_map gids, int *ret_fd, struct error *err);
+_must_use_ int userns_new(struct userns_map uids, struct userns_map gids, int *ret_fd, struct error *err);

@@ -25,9 +25,7 @@
 #define CAPABILITIES_ALL UINT64_MAX
 
 /* Drop from the bounding set all of `from` but `allowed`. Needs CAP_SETPCAP. 0 or -errno. */
-_must_use_
-int capability_bound(uint64_t from, uint64_t allowed);
+_must_use_ int capability_bound(uint64_t from, uint64_t allowed);
 
 /* Permitted and effective: exactly `allowed`; inheritable and ambient: none. 0 or -errno. */
-_must_use_
-int capability_set(uint64_t allowed);
+_must_use_ int capability_set(uint64_t allowed);

@@ -28,10 +28,10 @@
     X(OOM, oom, 25, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                                \
     X(DONE, done, 26, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                              \
     /* keeper <-> zygote */                                                                                            \
-    X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 32)                                                           \
+    X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
+    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 3)                                                            \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
-    X(GO, go, 48, WIRE_BY_KEEPER, WIRE_IN_STARTING, 2)                                                                 \
     X(SETUP, setup, 49, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
     X(HELLO, hello, 50, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
     X(ARGS, args, 51, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                              \
@@ -136,12 +136,13 @@
     F(u32, request, 0)
 
 /*
- * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), then `tasks` v1 task files, `layers` layers and
- * one tree per guest path in `dirs`.
+ * Descriptors: guest link, init, cgroup, init's view of its cgroup, /dev, /usr (with WIRE_SPAWN_USR), then `tasks` v1
+ * task files, `layers` layers and one tree per guest path in `dirs`.
  */
 #define WIRE_FIELDS_spawn(F)                                                                                           \
     F(u64, sandbox, 0)                                                                                                 \
     F(u32, flags, 0)                                                                                                   \
+    F(u32, uid_first, 0)                                                                                               \
     F(u8, tasks, 0)                                                                                                    \
     F(u8, layers, 0)                                                                                                   \
     F(u64, disk_bytes, 0)                                                                                              \
@@ -149,16 +150,19 @@
     F(str, hostname, 64)                                                                                               \
     F(strv, dirs, 8192)
 
-/* Descriptor: the pidfd, when error is 0. */
+/* Descriptor: the pidfd, when there is a process; with an error it is to be ended. */
 #define WIRE_FIELDS_spawned(F)                                                                                         \
     F(u64, sandbox, 0)                                                                                                 \
     F(u32, pid, 0)                                                                                                     \
     F(u32, error, 0)                                                                                                   \
     F(u32, step, 0)                                                                                                    \
-    F(u64, clone_ns, 0)
+    F(u64, clone_ns, 0)                                                                                                \
+    F(u64, idmap_ns, 0)
 
-/* Id maps and layers are in place. Descriptors: /dev, and init's view of its own cgroup. */
-#define WIRE_FIELDS_go(F) F(u64, sandbox, 0)
+/* A single run is over: end the sandbox and remove what is left. Descriptors: pidfd, instance lock, id claim. */
+#define WIRE_FIELDS_clean(F)                                                                                           \
+    F(str, instance, 16)                                                                                               \
+    F(str, cgroup, 47)
 
 /* The child's last word before it becomes init: its steps, or the one that failed (error not 0). */
 #define WIRE_FIELDS_setup(F)                                                                                           \

@@ -99,16 +99,13 @@ struct wire_message {
 };
 
 /* The frame's length, or -EMSGSIZE when a field is over its maximum or the frame does not fit `size`. */
-_must_use_
-int wire_encode(const struct wire_message *message, void *frame, size_t size);
+_must_use_ int wire_encode(const struct wire_message *message, void *frame, size_t size);
 
 /* 0 or -EBADMSG. */
-_must_use_
-int wire_decode(const void *frame, size_t length, struct wire_message *ret_message);
+_must_use_ int wire_decode(const void *frame, size_t length, struct wire_message *ret_message);
 
 /* How long the frame that starts here is: 0 when fewer than 8 bytes are here, -EBADMSG when it can't be one. */
-_must_use_
-int wire_frame_length(const void *data, size_t length);
+_must_use_ int wire_frame_length(const void *data, size_t length);
 
 /* May this sender send it to a receiver in this state, with so many descriptors? */
 bool wire_permits(enum wire_type type, enum wire_sender sender, enum wire_state state, size_t fd_count);
