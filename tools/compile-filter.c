@@ -2,134 +2,168 @@
  * compile-filter: turns a seccomp filter of policy/seccomp/ into the BPF program the kernel wants, as a C array.
  *
  * Runs at build time only (libseccomp at run time would cost every sandbox 2 ms). Its input is our own policy; the
- * language is described at the top of policy/seccomp/refused.
+ * language is described at the top of policy/seccomp/refused. libseccomp knows the calls' numbers; the program is
+ * made here, because every command waits until the kernel has checked and translated it: neighbouring calls with the
+ * same answer become one range and the ranges a binary tree, a third of the instructions that libseccomp needs.
  *
  *     compile-filter FOLDER NAME > NAME.inc
  */
 #include <err.h>
 #include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <linux/filter.h>
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "no seccomp architecture is known for this machine"
+#endif
 
-enum { LINE_MAX_BYTES = 512, DEPTH_MAX = 4, CONDITIONS_MAX = 3 };
+enum {
+    LINE_MAX_BYTES = 512,
+    DEPTH_MAX = 4,
+    CALLS_MAX = 1024, /* numbers beyond get the default */
+    RULES_MAX = 16,   /* with conditions, per call */
+    CONDITIONS_MAX = 3,
+    X32_FIRST = 0x40000000,
+    NOTHING = 6, /* no argument has this number */
+};
+
+enum operator{ IS, HAS, NOT, ABOVE };
+
+struct condition {
+    unsigned argument;
+    enum operator operator;
+    uint32_t value;
+};
+
+struct rule {
+    uint32_t action;
+    size_t condition_count;
+    struct condition conditions[CONDITIONS_MAX];
+};
+
+struct call {
+    uint32_t action; /* when no rule matches */
+    size_t rule_count;
+    struct rule rules[RULES_MAX];
+};
 
 static const char *policy_folder;
+static struct call calls[CALLS_MAX + 1]; /* the last stands for all beyond */
+static bool has_default;
+static struct sock_filter program[BPF_MAXINSNS];
+static size_t program_length;
 
 static uint32_t parse_action(const char *word, const char *where)
 {
-    if (strcmp(word, "allow") == 0)
-        return SCMP_ACT_ALLOW;
-    if (strcmp(word, "EPERM") == 0)
-        return SCMP_ACT_ERRNO(EPERM);
-    if (strcmp(word, "ENOSYS") == 0)
-        return SCMP_ACT_ERRNO(ENOSYS);
-    errx(1, "%s: unknown action %s", where, word);
+    if (word != NULL && strcmp(word, "allow") == 0)
+        return SECCOMP_RET_ALLOW;
+    if (word != NULL && strcmp(word, "EPERM") == 0)
+        return SECCOMP_RET_ERRNO | EPERM;
+    if (word != NULL && strcmp(word, "ENOSYS") == 0)
+        return SECCOMP_RET_ERRNO | ENOSYS;
+    errx(1, "%s: unknown action", where);
 }
 
-static uint64_t parse_number(const char *word, const char *where)
+static uint32_t parse_number(const char *word, const char *where)
 {
     char *end;
 
     if (word == NULL)
         errx(1, "%s: a number is missing", where);
-    uint64_t number = strtoull(word, &end, 0);
-    if (*end != '\0' || end == word)
+    unsigned long number = strtoul(word, &end, 0);
+    if (*end != '\0' || end == word || number > UINT32_MAX)
         errx(1, "%s: %s is not a number", where, word);
-    return number;
+    return (uint32_t)number;
 }
 
-static struct scmp_arg_cmp parse_condition(char **rest, const char *where)
+static struct condition parse_condition(char **rest, const char *where)
 {
-    unsigned argument = (unsigned)parse_number(strtok_r(NULL, " ", rest), where);
-    const char *operator= strtok_r(NULL, " ", rest);
-    uint64_t value = parse_number(strtok_r(NULL, " ", rest), where);
+    static const char *const words[] = {[IS] = "is", [HAS] = "has", [NOT] = "not", [ABOVE] = "above"};
+    struct condition condition = {.argument = parse_number(strtok_r(NULL, " ", rest), where)};
+    const char *word = strtok_r(NULL, " ", rest);
 
-    if (operator!= NULL && strcmp(operator, "is") == 0)
-        return SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, UINT32_MAX, value);
-    if (operator!= NULL && strcmp(operator, "has") == 0)
-        return SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, value, value);
-    if (operator!= NULL && strcmp(operator, "not") == 0)
-        return SCMP_CMP64(argument, SCMP_CMP_NE, value);
-    if (operator!= NULL && strcmp(operator, "above") == 0)
-        return SCMP_CMP64(argument, SCMP_CMP_GT, value);
+    condition.value = parse_number(strtok_r(NULL, " ", rest), where);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (word != NULL && strcmp(word, words[i]) == 0 && condition.argument < 6) {
+            condition.operator=(enum operator) i;
+            return condition;
+        }
+    }
     errx(1, "%s: unknown condition", where);
 }
 
-/* A call's number; __NR_SCMP_ERROR when this architecture never had it. "#N" is for calls newer than the library. */
-static int parse_call(const char *word, const char *where)
+/* A call's entry; NULL when this architecture never had it. "#N" is for calls newer than the library. */
+static struct call *find_call(const char *word, const char *where)
 {
-    if (word[0] == '#')
-        return (int)parse_number(word + 1, where);
-    return seccomp_syscall_resolve_name(word);
+    int number = word[0] == '#' ? (int)parse_number(word + 1, where) : seccomp_syscall_resolve_name(word);
+
+    if (number == __NR_SCMP_ERROR)
+        errx(1, "%s: there is no call %s", where, word);
+    if (number >= CALLS_MAX)
+        errx(1, "%s: %s has a number beyond all others", where, word);
+    return number < 0 ? NULL : &calls[number];
 }
 
-static void add_rule(scmp_filter_ctx filter, uint32_t action, const char *call, unsigned count,
-                     const struct scmp_arg_cmp *conditions, const char *where)
+static void parse_rule(const char *verb, char **rest, const char *where)
 {
-    int number = parse_call(call, where);
-
-    if (number < 0)
-        return;
-    int r = seccomp_rule_add_array(filter, action, number, count, conditions);
-    if (r < 0)
-        errx(1, "%s: %s: %s", where, call, strerror(-r));
-}
-
-static void parse_rule(scmp_filter_ctx filter, const char *verb, char **rest, const char *where)
-{
-    uint32_t action = parse_action(verb, where);
-    char *calls[64];
+    struct rule rule = {.action = parse_action(verb, where)};
+    char *names[64];
     size_t count = 0;
+    char *word = strtok_r(NULL, " ", rest);
 
-    for (char *word = strtok_r(NULL, " ", rest); word != NULL; word = strtok_r(NULL, " ", rest)) {
-        if (strcmp(word, "if") == 0) {
-            struct scmp_arg_cmp conditions[CONDITIONS_MAX];
-            unsigned n = 0;
-            do {
-                if (n == CONDITIONS_MAX)
-                    errx(1, "%s: too many conditions", where);
-                conditions[n++] = parse_condition(rest, where);
-            } while ((word = strtok_r(NULL, " ", rest)) != NULL && strcmp(word, "and") == 0);
-            if (word != NULL || count != 1)
-                errx(1, "%s: expected CALL if CONDITION [and CONDITION]", where);
-            add_rule(filter, action, calls[0], n, conditions, where);
-            return;
-        }
-        if (count == sizeof calls / sizeof *calls)
+    for (; word != NULL && strcmp(word, "if") != 0; word = strtok_r(NULL, " ", rest)) {
+        if (count == sizeof names / sizeof *names)
             errx(1, "%s: too many calls on one line", where);
-        calls[count++] = word;
+        names[count++] = word;
     }
-    for (size_t i = 0; i < count; i++)
-        add_rule(filter, action, calls[i], 0, NULL, where);
+    for (; word != NULL; word = strtok_r(NULL, " ", rest)) {
+        if (rule.condition_count == CONDITIONS_MAX || (rule.condition_count > 0 && strcmp(word, "and") != 0))
+            errx(1, "%s: expected CALL if CONDITION [and CONDITION]", where);
+        rule.conditions[rule.condition_count++] = parse_condition(rest, where);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct call *call = find_call(names[i], where);
+        if (call == NULL)
+            continue;
+        if (rule.condition_count == 0)
+            call->action = rule.action;
+        else if (call->rule_count == RULES_MAX)
+            errx(1, "%s: too many conditions for %s", where, names[i]);
+        else
+            call->rules[call->rule_count++] = rule;
+    }
 }
 
-static void set_up(scmp_filter_ctx *filter, uint32_t default_action, const char *where)
+static void set_default(uint32_t action, const char *where)
 {
-    if (*filter != NULL)
+    if (has_default)
         errx(1, "%s: a second default", where);
-    *filter = seccomp_init(default_action);
-    /* 2: a binary tree over the call numbers; the kernel walks the program for every number when it is loaded. */
-    if (*filter == NULL || seccomp_attr_set(*filter, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0 ||
-        seccomp_attr_set(*filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) < 0)
-        errx(1, "%s: libseccomp refuses", where);
+    has_default = true;
+    for (size_t i = 0; i <= CALLS_MAX; i++)
+        calls[i].action = action;
 }
 
-static void parse_file(scmp_filter_ctx *filter, const char *name, int depth)
+static void parse_file(const char *name, int depth)
 {
     char path[4096];
     char line[LINE_MAX_BYTES];
     int number = 0;
 
-    (void)snprintf(path, sizeof path, "%s/%s", policy_folder, name);
-    FILE *file = fopen(path, "re");
-    if (file == NULL || depth > DEPTH_MAX)
+    (void)snprintf(path, sizeof path, "%s/%s", policy_folder, name != NULL ? name : "");
+    FILE *file = depth <= DEPTH_MAX ? fopen(path, "re") : NULL;
+    if (file == NULL)
         err(1, "%s", path);
     while (fgets(line, sizeof line, file) != NULL) {
         char where[4200];
@@ -137,54 +171,153 @@ static void parse_file(scmp_filter_ctx *filter, const char *name, int depth)
         (void)snprintf(where, sizeof where, "%s:%d", path, ++number);
         if (strchr(line, '\n') == NULL)
             errx(1, "%s: line too long", where);
-        if (line[0] == '#')
-            continue;
-        line[strcspn(line, "\n")] = '\0';
+        line[strcspn(line, "#\n") == 0 ? 0 : strcspn(line, "\n")] = '\0';
         char *verb = strtok_r(line, " ", &rest);
         if (verb == NULL)
             continue;
         if (strcmp(verb, "include") == 0)
-            parse_file(filter, strtok_r(NULL, " ", &rest), depth + 1);
+            parse_file(strtok_r(NULL, " ", &rest), depth + 1);
         else if (strcmp(verb, "default") == 0)
-            set_up(filter, parse_action(strtok_r(NULL, " ", &rest), where), where);
-        else if (*filter == NULL)
+            set_default(parse_action(strtok_r(NULL, " ", &rest), where), where);
+        else if (!has_default)
             errx(1, "%s: a rule before the default", where);
         else
-            parse_rule(*filter, verb, &rest, where);
+            parse_rule(verb, &rest, where);
     }
     (void)fclose(file);
 }
 
-static void print_program(scmp_filter_ctx filter, const char *name)
+static size_t emit(uint16_t code, uint8_t when_true, uint8_t when_false, uint32_t value)
 {
-    FILE *program = tmpfile();
-    struct sock_filter instruction;
+    if (program_length == BPF_MAXINSNS)
+        errx(1, "the program is too long");
+    program[program_length] = (struct sock_filter){code, when_true, when_false, value};
+    return program_length++;
+}
+
+static void emit_load(size_t offset)
+{
+    (void)emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+}
+
+/*
+ * Falls through when the condition holds. Returns the instruction that has to jump away when it does not. `loaded` is
+ * the argument whose low half the accumulator holds, or NOTHING.
+ */
+static size_t emit_condition(const struct condition *condition, unsigned *loaded)
+{
+    size_t low = offsetof(struct seccomp_data, args) + condition->argument * sizeof(uint64_t);
+    bool one_bit = (condition->value & (condition->value - 1)) == 0;
+    uint16_t test = BPF_JEQ;
+
+    if (condition->operator== NOT || condition->operator== ABOVE) {
+        /* Anything in the high half is another and a larger number. */
+        emit_load(low + sizeof(uint32_t));
+        (void)emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0);
+        *loaded = NOTHING;
+    }
+    if (*loaded != condition->argument)
+        emit_load(low);
+    *loaded = condition->operator== IS ||(condition->operator== HAS && one_bit) ? condition->argument : NOTHING;
+    if (condition->operator== HAS && one_bit)
+        test = BPF_JSET;
+    else if (condition->operator== HAS)
+        (void)emit(BPF_ALU | BPF_AND | BPF_K, 0, 0, condition->value);
+    else if (condition->operator== ABOVE)
+        test = BPF_JGT;
+    return emit(BPF_JMP | test | BPF_K, 0, 0, condition->value);
+}
+
+static void emit_rule(const struct rule *rule, unsigned *loaded)
+{
+    size_t misses[CONDITIONS_MAX];
+
+    for (size_t i = 0; i < rule->condition_count; i++)
+        misses[i] = emit_condition(&rule->conditions[i], loaded);
+    /* With several conditions, who missed which is not known. */
+    if (rule->condition_count > 1)
+        *loaded = NOTHING;
+    size_t end = emit(BPF_RET | BPF_K, 0, 0, rule->action) + 1;
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        uint8_t distance = (uint8_t)(end - misses[i] - 1);
+        if (rule->conditions[i].operator== NOT)
+            program[misses[i]].jt = distance; /* equal is what it must not be */
+        else
+            program[misses[i]].jf = distance;
+    }
+}
+
+static bool same(const struct call *a, const struct call *b)
+{
+    return a->rule_count == 0 && b->rule_count == 0 && a->action == b->action;
+}
+
+/* What a range of calls answers, or one call with conditions. */
+static void emit_leaf(const struct call *call)
+{
+    unsigned loaded = NOTHING;
+
+    for (size_t i = 0; i < call->rule_count; i++)
+        emit_rule(&call->rules[i], &loaded);
+    (void)emit(BPF_RET | BPF_K, 0, 0, call->action);
+}
+
+/* starts[first..last) are the first numbers of ranges; the accumulator holds the call's number. */
+static void emit_tree(const uint32_t *starts, size_t first, size_t last)
+{
+    if (last - first == 1) {
+        emit_leaf(&calls[starts[first]]);
+        return;
+    }
+    size_t middle = first + (last - first) / 2;
+    /* A jump reaches 255 instructions: one that needs more goes through a plain jump. */
+    (void)emit(BPF_JMP | BPF_JGE | BPF_K, 0, 1, starts[middle]);
+    size_t jump = emit(BPF_JMP | BPF_JA, 0, 0, 0);
+    emit_tree(starts, first, middle);
+    size_t distance = program_length - jump - 1;
+    if (distance <= UINT8_MAX - 1) {
+        /* Short enough after all: drop the plain jump and move what follows up. */
+        memmove(&program[jump], &program[jump + 1], (program_length - jump - 1) * sizeof *program);
+        program_length--;
+        program[jump - 1].jt = (uint8_t)distance;
+        program[jump - 1].jf = 0;
+    } else {
+        program[jump].k = (uint32_t)distance;
+    }
+    emit_tree(starts, middle, last);
+}
+
+static void make_program(void)
+{
+    static uint32_t starts[CALLS_MAX + 1];
     size_t count = 0;
 
-    if (program == NULL || seccomp_export_bpf(filter, fileno(program)) < 0)
-        errx(1, "cannot export %s", name);
-    rewind(program);
-    printf("/* made by compile-filter from policy/seccomp/%s */\n", name);
-    while (fread(&instruction, sizeof instruction, 1, program) == 1) {
-        printf("{0x%04x, %u, %u, 0x%08x},\n", instruction.code, instruction.jt, instruction.jf, instruction.k);
-        count++;
+    for (uint32_t i = 0; i <= CALLS_MAX; i++) {
+        if (i == 0 || !same(&calls[i - 1], &calls[i]))
+            starts[count++] = i;
     }
-    if (count == 0 || count > BPF_MAXINSNS)
-        errx(1, "%s: %zu instructions", name, count);
-    (void)fclose(program);
+    emit_load(offsetof(struct seccomp_data, arch));
+    (void)emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, NATIVE_ARCH);
+    (void)emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
+    emit_load(offsetof(struct seccomp_data, nr));
+    /* -1 is no x32 call but no call at all. */
+    (void)emit(BPF_JMP | BPF_JGE | BPF_K, 0, 2, X32_FIRST);
+    (void)emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, UINT32_MAX);
+    (void)emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
+    emit_tree(starts, 0, count);
 }
 
 int main(int argc, char **argv)
 {
-    scmp_filter_ctx filter = NULL;
-
     if (argc != 3)
         errx(2, "usage: compile-filter FOLDER NAME");
     policy_folder = argv[1];
-    parse_file(&filter, argv[2], 0);
-    if (filter == NULL)
+    parse_file(argv[2], 0);
+    if (!has_default)
         errx(1, "%s: no default", argv[2]);
-    print_program(filter, argv[2]);
-    seccomp_release(filter);
+    make_program();
+    printf("/* made by compile-filter from policy/seccomp/%s */\n", argv[2]);
+    for (size_t i = 0; i < program_length; i++)
+        printf("{0x%04x, %u, %u, 0x%08x},\n", program[i].code, program[i].jt, program[i].jf, program[i].k);
     return 0;
 }

@@ -182,8 +182,9 @@ static int send_create(struct session *session, const struct create_parts *parts
         .create =
             {
                 .sandbox = SANDBOX,
-                .flags =
-                    (options->root != NULL ? WIRE_CREATE_FOLDER : 0) | (options->root_rw ? WIRE_CREATE_ROOT_RW : 0),
+                .flags = (options->root != NULL ? WIRE_CREATE_FOLDER : 0) |
+                         (options->root_rw ? WIRE_CREATE_ROOT_RW : 0) |
+                         (options->stats || options->json ? WIRE_CREATE_TIMES : 0),
                 .memory_bytes = options->memory_bytes,
                 .disk_bytes = options->disk_bytes,
                 .disk_inodes = inodes < INODES_LEAST ? INODES_LEAST

@@ -116,6 +116,14 @@ static int load_filter(struct child *child)
     return confine_filter(child->spawn, &child->detail);
 }
 
+/* The zygote has brought the loopback interface up meanwhile. */
+static int wait_for_network(struct child *child)
+{
+    char go;
+
+    return read(child->go_fd, &go, 1) == 1 ? 0 : -ENETDOWN;
+}
+
 /* Nothing of the host's stays open: 0 to 2 are the sandbox's /dev/null, 3 the guest link, 4 the cgroup. */
 static int arrange_descriptors(const struct child *child)
 {
@@ -151,6 +159,7 @@ static const struct {
     {STEP_MASKS, make_masks},
     {STEP_PIVOT, change_root},
     {STEP_CONFINE, drop_privileges},
+    {STEP_NETWORK, wait_for_network},
     {STEP_FILTER, load_filter},
 };
 
@@ -161,7 +170,8 @@ static _Noreturn void become_init(struct child *child)
     static char *const envp[] = {NULL};
 
     child->detail = "";
-    send_setup(child, STEP_NONE, 0);
+    if ((child->spawn->flags & WIRE_SPAWN_TIMES) != 0)
+        send_setup(child, STEP_NONE, 0);
     child->detail = "arranging descriptors";
     if (arrange_descriptors(child) == 0) {
         child->detail = "executing it";
@@ -173,7 +183,7 @@ static _Noreturn void become_init(struct child *child)
 
 _Noreturn void child_run(const struct spawn *spawn, int go_fd)
 {
-    struct child child = {.spawn = spawn, .rootfs = {.spawn = spawn, .root_fd = -1}, .go_fd = go_fd};
+    struct child child = {.spawn = spawn, .rootfs = {.spawn = spawn, .root_fd = -1, .proc_fd = -1}, .go_fd = go_fd};
     uint64_t start_ns = clock_now_ns();
 
     for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {

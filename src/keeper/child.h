@@ -8,5 +8,8 @@
 
 #include "keeper/spawn.h"
 
-/* `go_fd`: a byte comes when the id maps and idmapped layers are in place; its end means that they never will be. */
+/*
+ * `go_fd`: a byte comes when the id maps and idmapped layers are in place, and another when the network is; its end
+ * means that they never will be.
+ */
 _Noreturn void child_run(const struct spawn *spawn, int go_fd);

@@ -42,14 +42,18 @@ static const struct {
 };
 
 /* World-readable facts of the whole machine that are none of a tenant's business, and doors that stay shut. */
-static const char *const masked[] = {
-    "proc/acpi",      "proc/asound",        "proc/bus",        "proc/cmdline",     "proc/config.gz",
-    "proc/diskstats", "proc/interrupts",    "proc/kallsyms",   "proc/kcore",       "proc/key-users",
-    "proc/keys",      "proc/latency_stats", "proc/modules",    "proc/partitions",  "proc/sched_debug",
-    "proc/scsi",      "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats",
+static const struct {
+    const char *path;
+    bool is_folder;
+} masked[] = {
+    {"acpi", true},           {"asound", true},      {"bus", true},          {"cmdline", false},
+    {"config.gz", false},     {"diskstats", false},  {"interrupts", false},  {"kallsyms", false},
+    {"kcore", false},         {"key-users", false},  {"keys", false},        {"latency_stats", false},
+    {"modules", false},       {"partitions", false}, {"sched_debug", false}, {"scsi", true},
+    {"sysrq-trigger", false}, {"timer_list", false}, {"timer_stats", false},
 };
 
-static const char *const read_only[] = {"proc/fs", "proc/irq", "proc/sys"};
+static const char *const read_only[] = {"fs", "irq", "sys"};
 
 /* -errno of a failed call, with what it was about. */
 static int failed(struct rootfs *rootfs, int error, const char *what)
@@ -252,50 +256,46 @@ int rootfs_dirs(struct rootfs *rootfs)
 int rootfs_proc(struct rootfs *rootfs)
 {
     static const struct mnt_option options[] = {{"hidepid", "invisible"}};
-    _cleanup_fd_ int fd = -1;
-    int r = mnt_new("proc", options, 1, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &fd);
+    int r = mnt_new("proc", options, 1, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &rootfs->proc_fd);
 
     if (r == 0)
-        r = mnt_attach(fd, rootfs->root_fd, "proc");
+        r = mnt_attach(rootfs->proc_fd, rootfs->root_fd, "proc");
     if (r < 0)
         return failed(rootfs, r, "proc");
     /* Should a filter ever miss a way to ask for a nested user namespace, the kernel still counts to zero. */
-    r = fd_write_file(fd, "sys/user/max_user_namespaces", "0");
+    r = fd_write_file(rootfs->proc_fd, "sys/user/max_user_namespaces", "0");
     return r < 0 ? failed(rootfs, r, "forbidding nested user namespaces") : 0;
 }
 
-static int mask(struct rootfs *rootfs, const char *path)
+/* Attach a copy of source/path over a file of the new /proc, where this kernel has it. */
+static int cover(struct rootfs *rootfs, int source, const char *path, uint64_t attributes, const char *target)
 {
-    struct stat st;
     _cleanup_fd_ int fd = -1;
+    _cleanup_fd_ int place = openat(rootfs->proc_fd, target, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fstatat(rootfs->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : call_failed(rootfs, path);
-    int r = S_ISDIR(st.st_mode) ? mnt_copy(AT_FDCWD, "e", MOUNT_ATTR_RDONLY, &fd)
-                                : mnt_copy(rootfs->root_fd, "dev/null", 0, &fd);
-    if (r == 0)
-        r = mnt_attach(fd, rootfs->root_fd, path);
-    return r < 0 ? failed(rootfs, r, path) : 0;
+    if (place < 0)
+        return errno == ENOENT ? 0 : call_failed(rootfs, target);
+    int r = mnt_copy(source, path, attributes, &fd);
+    if (r < 0)
+        return failed(rootfs, r, target);
+    if (sys_move_mount(fd, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        return call_failed(rootfs, target);
+    return 0;
 }
 
 int rootfs_masks(struct rootfs *rootfs)
 {
-    for (size_t i = 0; i < sizeof masked / sizeof *masked; i++) {
-        int r = mask(rootfs, masked[i]);
-        if (r < 0)
-            return r;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof masked / sizeof *masked; i++) {
+        if (masked[i].is_folder)
+            r = cover(rootfs, AT_FDCWD, "e", MOUNT_ATTR_RDONLY, masked[i].path);
+        else
+            r = cover(rootfs, rootfs->spawn->dev_fd, "null", 0, masked[i].path);
     }
-    for (size_t i = 0; i < sizeof read_only / sizeof *read_only; i++) {
-        _cleanup_fd_ int fd = -1;
-        int r = mnt_copy(rootfs->root_fd, read_only[i], MOUNT_ATTR_RDONLY, &fd);
-        if (r == -ENOENT)
-            continue;
-        if (r == 0)
-            r = mnt_attach(fd, rootfs->root_fd, read_only[i]);
-        if (r < 0)
-            return failed(rootfs, r, read_only[i]);
-    }
-    return 0;
+    for (size_t i = 0; r == 0 && i < sizeof read_only / sizeof *read_only; i++)
+        r = cover(rootfs, rootfs->proc_fd, read_only[i], MOUNT_ATTR_RDONLY, read_only[i]);
+    return r;
 }
 
 int rootfs_pivot(struct rootfs *rootfs)

@@ -10,6 +10,7 @@
 struct rootfs {
     const struct spawn *spawn;
     int root_fd; /* the new root, once there is one */
+    int proc_fd; /* its /proc, once there is one */
     char detail[128];
 };
 

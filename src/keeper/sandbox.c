@@ -144,6 +144,8 @@ static int send_spawn(struct making *making, struct error *err)
     spawn->task_count = making->entry.task_count;
     if ((making->create->flags & WIRE_CREATE_ROOT_RW) != 0)
         spawn->flags |= WIRE_SPAWN_ROOT_RW;
+    if ((making->create->flags & WIRE_CREATE_TIMES) != 0)
+        spawn->flags |= WIRE_SPAWN_TIMES;
     size_t count = spawn_to_message(spawn, &message.spawn, fds);
     int r = link_send(making->maker->zygote_fd, &message, fds, count);
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "asking the zygote") : 0;

@@ -31,7 +31,7 @@ static int loopback_up(void)
 
 static int make_network(void)
 {
-    return unshare(CLONE_NEWNET) < 0 ? -errno : loopback_up();
+    return unshare(CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
 static pid_t clone_sandbox(const struct spawn *spawn, int *ret_pidfd)
@@ -83,6 +83,9 @@ static int clone_and_map(const struct spawn *spawn, struct wire_spawned *spawned
         r = map_ids(spawn, pid);
     }
     if (r == 0 && write(go[1], "g", 1) != 1)
+        r = -errno;
+    /* While the child builds its root; it asks again before it goes further. */
+    if (r == 0 && loopback_up() == 0 && write(go[1], "n", 1) != 1)
         r = -errno;
     fd_close_many(go, 2);
     spawned->clone_ns = cloned_ns - start_ns;

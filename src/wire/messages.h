@@ -164,7 +164,7 @@
     F(str, instance, 16)                                                                                               \
     F(str, cgroup, 47)
 
-/* The child's last word before it becomes init: its steps, or the one that failed (error not 0). */
+/* The child's last word before it becomes init: the step that failed or, when they were asked for, the times. */
 #define WIRE_FIELDS_setup(F)                                                                                           \
     F(u32, step, 0)                                                                                                    \
     F(u32, error, 0)                                                                                                   \
