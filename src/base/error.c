@@ -30,8 +30,10 @@ void error_wrap(struct error *error, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof error->message)
-        (void)snprintf(error->message + n, sizeof error->message - (size_t)n, ": %s", inner);
+    if (n >= 0 && (size_t)n + 3 < sizeof error->message) {
+        int room = (int)sizeof error->message - n - 3;
+        (void)snprintf(error->message + n, sizeof error->message - (size_t)n, ": %.*s", room, inner);
+    }
 }
 
 const char *error_code_name(enum error_code code)

@@ -77,7 +77,7 @@ static int start_keeper(struct session *session, struct error *err)
         .id_first = KEEPER_ID_FIRST,
         .id_last = KEEPER_ID_LAST,
     };
-    int ends[2];
+    int ends[2] = {-1, -1};
     /* First of all, so that it makes the network namespace while we do the rest. */
     int r = zygote_start(false, &options.zygote_fd, &options.zygote_pidfd, err);
 

@@ -66,7 +66,6 @@ static uint64_t read_number_in(int top, const char *name, const char *file, cons
 {
     char path[128];
     char text[4096];
-    unsigned long long number = 0;
 
     if (path_in(path, sizeof path, name, file) < 0 || fd_read_file(top, path, text, sizeof text) < 0)
         return 0;
@@ -80,9 +79,7 @@ static uint64_t read_number_in(int top, const char *name, const char *file, cons
         at = strchr(at, '\n');
         at = at != NULL ? at + 1 : NULL;
     }
-    if (at == NULL || sscanf(at, "%llu", &number) != 1)
-        return 0;
-    return number;
+    return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
 static int open_top(const char *path, int *ret_fd, struct error *err)

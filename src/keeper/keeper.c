@@ -121,7 +121,7 @@ static int create(struct keeper *keeper, const struct wire_create *create, const
         r = error_set(&err, ERROR_LIMIT, EAGAIN, "there are %d sandboxes", SANDBOXES_MAX);
     if (r == 0)
         r = sandbox_new(&keeper->maker, create, fds, &progress, &sandbox, &guest_fd, &err);
-    if (r < 0)
+    if (r < 0 || sandbox == NULL)
         return refuse(keeper, create->sandbox, progress.step, &err);
 
     struct wire_message message = {

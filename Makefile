@@ -1,0 +1,66 @@
+# Hutch. Each goal says what it does and ends in a clear yes or no.
+#
+#   make                 build build/hutch and build/hutch-init
+#   make run             set up, build, and show a sandboxed command's output
+#   make test            set up, build, and run every test, plain and with ASan and UBSan
+#   make test-unit       unit tests and fuzz corpora        make test-integration   the real programs on the real kernel
+#   make bench           measure against this machine's peers (make bench-peers installs them)
+#   make fuzz            fuzz every parser (FUZZ_SECONDS each)
+#   make lint            clang-format, clang-tidy, -fanalyzer, house rules
+#   make install         into PREFIX (default /usr/local)
+
+SHELL := /bin/bash
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+BUILD := build
+
+.DEFAULT_GOAL := build
+.PHONY: build setup run test test-unit test-integration bench bench-peers fuzz lint install clean
+
+setup:
+	@tools/setup
+
+build: | setup
+	@test -f $(BUILD)/build.ninja || cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
+	@cmake --build --preset release
+	@echo "yes: built $(BUILD)/hutch and $(BUILD)/hutch-init"
+
+build-asan: | setup
+	@test -f $(BUILD)/asan/build.ninja || cmake --preset asan > /dev/null
+	@cmake --build --preset asan
+
+build-fuzz: | setup
+	@test -f $(BUILD)/fuzz/build.ninja || cmake --preset fuzz > /dev/null
+	@cmake --build --preset fuzz
+
+run: build
+	@tools/demo $(BUILD)/hutch
+
+test: build build-asan
+	@tools/test $(BUILD) $(BUILD)/asan
+
+test-unit: build build-asan
+	@tools/test --label 'unit|fuzz' $(BUILD) $(BUILD)/asan
+
+test-integration: build
+	@tools/test --label integration $(BUILD)
+
+bench: build
+	@cmake --build --preset release --target bench-tools
+	@python3 tests/bench/run.py --build $(BUILD) --json $(BUILD)/bench.json --svg $(BUILD)/bench.svg $(BENCH_OPTIONS)
+
+bench-peers: setup
+	@python3 tests/bench/run.py --install-peers
+
+fuzz: build-fuzz
+	@tools/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+lint: build
+	@tools/lint $(BUILD)
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@echo "yes: installed into $(PREFIX); try: hutch run -- echo hello"
+
+clean:
+	@rm -rf $(BUILD)
