@@ -22,6 +22,7 @@ enum {
     INODE_PER_BYTES = 4096,
     INODES_LEAST = 1024,
     REPLY_LIMIT_MS = 20000, /* a keeper that says nothing for so long never will */
+    READ_LIMIT_MS = 2000,   /* an init that reads nothing for so long never will */
 };
 
 static uint8_t frame[WIRE_FRAME_MAX];
@@ -257,8 +258,26 @@ static int gather_strings(const struct run_options *options, struct buf *strings
     return r;
 }
 
+/*
+ * Init may be gone before we know: that is not an error of ours, its end is told by the keeper. It always reads: what
+ * it was promised room for it keeps. One that does not is not ours any more.
+ */
+static int send_to_init(struct session *session, const struct wire_message *message, struct error *err)
+{
+    int r = session->guest_fd >= 0 ? link_send(session->guest_fd, message, NULL, 0) : 0;
+
+    if (r == -EAGAIN) {
+        struct pollfd room = {.fd = session->guest_fd, .events = POLLOUT};
+        (void)poll(&room, 1, READ_LIMIT_MS);
+        r = link_send(session->guest_fd, message, NULL, 0);
+    }
+    if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+        return error_set(err, ERROR_SYSTEM, -r, "talking to the sandbox");
+    return 0;
+}
+
 /* ARGS frames for what does not fit into EXEC. Returns how many bytes went. */
-static int send_args(struct session *session, const struct buf *strings, size_t *ret_sent)
+static int send_args(struct session *session, const struct buf *strings, size_t *ret_sent, struct error *err)
 {
     size_t sent = 0;
 
@@ -266,7 +285,7 @@ static int send_args(struct session *session, const struct buf *strings, size_t 
         struct wire_message message = {
             .type = WIRE_ARGS,
             .args = {.channel = CHANNEL, .strings = {.data = strings->data + sent, .length = 49152}}};
-        int r = link_send(session->guest_fd, &message, NULL, 0);
+        int r = send_to_init(session, &message, err);
         if (r < 0)
             return r;
         sent += message.args.strings.length;
@@ -298,14 +317,12 @@ static int send_exec(struct session *session, struct error *err)
     if (r < 0)
         r = error_set(err, ERROR_LIMIT, E2BIG, "the arguments and the environment may be %d KiB together",
                       WIRE_STRINGS_MAX / 1024);
-    else if ((r = send_args(session, &strings, &sent)) == 0) {
+    else if ((r = send_args(session, &strings, &sent, err)) == 0) {
         message.exec.strings =
             (struct wire_bytes){.data = strings.data + sent, .length = (uint32_t)(strings.length - sent)};
-        r = link_send(session->guest_fd, &message, NULL, 0);
+        r = send_to_init(session, &message, err);
     }
     buf_release(&strings);
-    if (r < 0 && err->message[0] == '\0')
-        return error_set(err, ERROR_SYSTEM, -r, "sending the command to the sandbox");
     session->has_stdin = true;
     return r;
 }
@@ -338,7 +355,7 @@ int session_handle_keeper(struct session *session, struct error *err)
     case WIRE_CREATED:
         session->guest_fd = fds[0];
         add_steps(session, message.created.steps_ns);
-        return fcntl(session->guest_fd, F_SETFL, 0) < 0 ? error_errno(err, "preparing the guest link") : 0;
+        return fcntl(session->guest_fd, F_SETFL, O_NONBLOCK) < 0 ? error_errno(err, "preparing the guest link") : 0;
     case WIRE_REFUSED:
         session->failed_step = message.refused.step;
         err->code = message.refused.step == STEP_REQUEST ? ERROR_INVALID : ERROR_SYSTEM;
@@ -424,6 +441,8 @@ int session_handle_guest(struct session *session, struct error *err)
     enum wire_state state = session->state == SESSION_STARTING ? WIRE_IN_STARTING : WIRE_IN_RUNNING;
     int r = link_receive(session->guest_fd, WIRE_BY_GUEST, state, frame, &message, NULL, NULL);
 
+    if (r == -EAGAIN)
+        return 0;
     if (r == 0) {
         close_fd(&session->guest_fd); /* the keeper's GONE says why */
         return 0;
@@ -442,16 +461,6 @@ size_t session_stdin_room(const struct session *session)
     if (!session->has_stdin || session->state != SESSION_RUNNING || session->guest_fd < 0 || ahead >= WIRE_WINDOW)
         return 0;
     return WIRE_WINDOW - ahead < WIRE_DATA_MAX ? (size_t)(WIRE_WINDOW - ahead) : WIRE_DATA_MAX;
-}
-
-/* Init may be gone before we know: that is not an error of ours, its end is told by the keeper. */
-static int send_to_init(struct session *session, const struct wire_message *message, struct error *err)
-{
-    int r = session->guest_fd >= 0 ? link_send(session->guest_fd, message, NULL, 0) : 0;
-
-    if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-        return error_set(err, ERROR_SYSTEM, -r, "talking to the sandbox");
-    return 0;
 }
 
 int session_send_stdin(struct session *session, const void *data, size_t length, struct error *err)

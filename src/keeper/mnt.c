@@ -31,7 +31,8 @@ int mnt_new(const char *type, const struct mnt_option *options, size_t option_co
 
 int mnt_copy(int dir, const char *path, uint64_t attributes, int *ret_fd)
 {
-    struct mount_attr attr = {.attr_set = attributes};
+    /* A copy of a shared mount is its peer: what the host mounts below later would show up here. */
+    struct mount_attr attr = {.attr_set = attributes, .propagation = MS_PRIVATE};
     _cleanup_fd_ int fd = sys_open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
     if (fd < 0)

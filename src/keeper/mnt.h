@@ -20,7 +20,10 @@ struct mnt_option {
 _must_use_ int mnt_new(const char *type, const struct mnt_option *options, size_t option_count, unsigned attributes,
                        int *ret_fd);
 
-/* A private copy of the mount at dir/path ("" for dir itself), not attached anywhere, with these attributes set. */
+/*
+ * A copy of the mount at dir/path ("" for dir itself), not attached anywhere, with these attributes set and private.
+ * With no attributes it is as the original, which must be private then.
+ */
 _must_use_ int mnt_copy(int dir, const char *path, uint64_t attributes, int *ret_fd);
 
 /* Show ids of the mount as a user namespace maps them. */
