@@ -134,6 +134,8 @@ static int prepare_and_execute(const struct launch *launch)
         r = -errno;
     if (r == 0)
         r = load_filter(exec->filter);
+    if (r == 0 && exec->cpus.length > 0)
+        r = syscall(SYS_sched_setaffinity, 0, exec->cpus.length, exec->cpus.data) < 0 ? -errno : 0;
     return r < 0 ? r : execute(launch->argv, launch->envp);
 }
 
@@ -191,6 +193,8 @@ static int launch(struct launch *launch, int cgroup_fd, pid_t *ret_pid)
         args.cgroup = (uint64_t)(unsigned)cgroup_fd;
     }
     pid_t pid = clone_and_run(&args, launch);
+    if (launch->exec->cpus.length > 0)
+        (void)syscall(SYS_sched_setaffinity, 0, launch->exec->cpus.length, launch->exec->cpus.data);
     if (pid < 0 || launch->error != 0)
         return launch->error != 0 ? -launch->error : -EAGAIN;
     *ret_pid = pid;

@@ -288,6 +288,8 @@ static int delegate(const struct cgroups *cgroups, const char *name, uint32_t ow
     int top = cgroups->top[UNIFIED];
     int r = write_number_in(top, name, "cgroup.max.descendants", DESCENDANTS_MAX);
 
+    if (r == 0)
+        r = write_number_in(top, name, "cgroup.max.depth", 1);
     if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "limiting cgroups below");
     if (path_in(path, sizeof path, name, "cgroup.procs") < 0 || fchownat(top, name, owner, owner, 0) < 0 ||

@@ -8,15 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBID_FILE_MAX = 65536 };
+enum { SUBID_FILE_MAX = 8192 };
 
 struct ids {
     int fd;
     uint32_t first_slot;
     uint32_t slot_count;
     uint32_t next;   /* where the next search starts */
-    uint8_t taken[]; /* ours or another tool's: a lock does not exclude its own holder */
+    uint8_t taken[]; /* one bit per slot, ours or another tool's: a lock does not exclude its own holder */
 };
+
+static bool is_taken(const struct ids *ids, uint32_t i)
+{
+    return (ids->taken[i / 8] & (1U << (i % 8))) != 0;
+}
+
+static void set_taken(struct ids *ids, uint32_t i, bool taken)
+{
+    uint8_t bit = (uint8_t)(1U << (i % 8));
+
+    ids->taken[i / 8] = (uint8_t)(taken ? ids->taken[i / 8] | bit : ids->taken[i / 8] & ~bit);
+}
 
 static int lock_slot(const struct ids *ids, uint32_t slot, short type)
 {
@@ -33,24 +45,21 @@ static void exclude_range(struct ids *ids, unsigned long long start, unsigned lo
     unsigned long long high = (start + count - 1) / IDS_PER_SANDBOX;
     for (uint32_t i = 0; i < ids->slot_count; i++) {
         if (ids->first_slot + i >= low && ids->first_slot + i <= high)
-            ids->taken[i] = 1;
+            set_taken(ids, i, true);
     }
 }
 
 /* Lines of name:start:count, as in subuid(5). */
 static int exclude_file(struct ids *ids, const char *path, struct error *err)
 {
-    _cleanup_free_ char *text = NULL;
+    char text[SUBID_FILE_MAX];
     char *save = NULL;
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return errno == ENOENT ? 0 : error_errno(err, "reading %s", path);
-    text = malloc(SUBID_FILE_MAX);
-    if (text == NULL)
-        return error_set(err, ERROR_SYSTEM, ENOMEM, "reading %s", path);
-    ssize_t n = fd_read_all(fd, text, SUBID_FILE_MAX);
-    if (n < 0 || n == SUBID_FILE_MAX)
+    ssize_t n = fd_read_all(fd, text, sizeof text);
+    if (n < 0 || n == (ssize_t)sizeof text)
         return error_set(err, ERROR_SYSTEM, n < 0 ? (int)-n : EFBIG, "reading %s", path);
     text[n] = '\0';
     for (char *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
@@ -65,7 +74,7 @@ static int exclude_file(struct ids *ids, const char *path, struct error *err)
 int ids_new(int run_fd, uint32_t first, uint32_t last, struct ids **ret_ids, struct error *err)
 {
     uint32_t count = (last - first) / IDS_PER_SANDBOX + 1;
-    struct ids *ids = calloc(1, sizeof *ids + count);
+    struct ids *ids = calloc(1, sizeof *ids + count / 8 + 1);
 
     if (ids == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "claiming user ids");
@@ -96,14 +105,14 @@ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err)
 {
     for (uint32_t tried = 0; tried < ids->slot_count; tried++) {
         uint32_t i = (ids->next + tried) % ids->slot_count;
-        if (ids->taken[i])
+        if (is_taken(ids, i))
             continue;
         int r = lock_slot(ids, ids->first_slot + i, F_WRLCK);
         if (r == -EAGAIN || r == -EACCES)
             continue;
         if (r < 0)
             return error_set(err, ERROR_SYSTEM, -r, "locking a range in /run/hutch/ids");
-        ids->taken[i] = 1;
+        set_taken(ids, i, true);
         ids->next = (i + 1) % ids->slot_count;
         *ret_first = (ids->first_slot + i) * IDS_PER_SANDBOX;
         return 0;
@@ -112,15 +121,10 @@ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err)
                      ids->slot_count);
 }
 
-int ids_claim_fd(const struct ids *ids)
-{
-    return ids->fd;
-}
-
 void ids_release(struct ids *ids, uint32_t first)
 {
     uint32_t slot = first / IDS_PER_SANDBOX;
 
     if (lock_slot(ids, slot, F_UNLCK) == 0)
-        ids->taken[slot - ids->first_slot] = 0;
+        set_taken(ids, slot - ids->first_slot, false);
 }

@@ -75,14 +75,6 @@ int instance_init(struct instance *instance, struct error *err)
     return r;
 }
 
-void instance_forget(const char *id)
-{
-    _cleanup_fd_ int folder = open(INSTANCES_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-    if (folder >= 0)
-        (void)unlinkat(folder, id, 0);
-}
-
 void instance_release(struct instance *instance)
 {
     if (instance->lock_fd >= 0)

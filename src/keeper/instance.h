@@ -26,9 +26,6 @@ struct instance {
 
 _must_use_ int instance_init(struct instance *instance, struct error *err);
 
-/* Remove an instance's name without holding its struct. */
-void instance_forget(const char *id);
-
 /* Ends the claim. What carried the id must be gone before. */
 void instance_release(struct instance *instance);
 

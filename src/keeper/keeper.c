@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "keeper/instance.h"
+#include "keeper/janitor.h"
 #include "keeper/request.h"
 #include "keeper/sandbox.h"
 #include "wire/link.h"
@@ -331,13 +332,7 @@ int keeper_leave(struct keeper *keeper, struct error *err)
 
     if (sandbox == NULL)
         return error_set(err, ERROR_INVALID, 0, "there is not exactly one live sandbox");
-    struct wire_message message = {
-        .type = WIRE_CLEAN,
-        .clean = {.instance = wire_str(keeper->instance.id), .cgroup = wire_str(sandbox->cgroup)},
-    };
-    int fds[] = {sandbox->pidfd, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids)};
-    int r = link_send(keeper->maker.zygote_fd, &message, fds, 3);
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "leaving the rest to the zygote") : 0;
+    return janitor_start(&keeper->instance, keeper->maker.cgroups, sandbox->cgroup, sandbox->pidfd, err);
 }
 
 static int open_state(const char *path, int *ret_fd, struct error *err)
@@ -360,13 +355,6 @@ static int open_state(const char *path, int *ret_fd, struct error *err)
     return 0;
 }
 
-static bool sweep_instance(void *context, const char *id)
-{
-    struct keeper *keeper = context;
-
-    return cgroups_sweep(keeper->maker.cgroups, id);
-}
-
 static int set_up(struct keeper *keeper, const struct keeper_options *options, struct error *err)
 {
     int r = instance_init(&keeper->instance, err);
@@ -379,7 +367,9 @@ static int set_up(struct keeper *keeper, const struct keeper_options *options, s
         r = open_state(options->state, &keeper->maker.state_fd, err);
     if (r < 0)
         return r;
-    instance_sweep(&keeper->instance, sweep_instance, keeper);
+    /* A single run leaves that to its janitor. */
+    if (keeper->maker.zygote_fd >= 0)
+        janitor_sweep(&keeper->instance, keeper->maker.cgroups);
     keeper->maker.instance_id = keeper->instance.id;
     keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (keeper->epoll_fd < 0 || watch(keeper, keeper->client_fd, &client_tag) < 0)

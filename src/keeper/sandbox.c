@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "keeper/clone.h"
 #include "keeper/dev.h"
 #include "keeper/host_layer.h"
 #include "keeper/mnt.h"
@@ -118,11 +119,9 @@ static int open_dirs(struct making *making, const int *fds, struct error *err)
     return 0;
 }
 
-static int send_spawn(struct making *making, struct error *err)
+static int fill_spawn(struct making *making, struct error *err)
 {
-    struct wire_message message = {.type = WIRE_SPAWN};
     struct spawn *spawn = &making->spawn;
-    int fds[FD_PASS_MAX];
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -146,37 +145,53 @@ static int send_spawn(struct making *making, struct error *err)
         spawn->flags |= WIRE_SPAWN_ROOT_RW;
     if ((making->create->flags & WIRE_CREATE_TIMES) != 0)
         spawn->flags |= WIRE_SPAWN_TIMES;
-    size_t count = spawn_to_message(spawn, &message.spawn, fds);
-    int r = link_send(making->maker->zygote_fd, &message, fds, count);
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "asking the zygote") : 0;
+    return 0;
 }
 
-static int receive_spawned(struct making *making, struct error *err)
+static int spawn_by_zygote(struct making *making, struct wire_spawned *ret_spawned)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
-    struct wire_message message;
+    struct wire_message message = {.type = WIRE_SPAWN};
     int fds[FD_PASS_MAX];
-    size_t fd_count = 0;
-    const struct wire_spawned *spawned = &message.spawned;
+    size_t fd_count = spawn_to_message(&making->spawn, &message.spawn, fds);
+    int zygote = making->maker->zygote_fd;
 
-    int r = link_receive(making->maker->zygote_fd, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
+    int r = link_send(zygote, &message, fds, fd_count);
+    if (r < 0)
+        return r;
+    r = link_receive(zygote, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
     if (r <= 0 || message.type != WIRE_SPAWNED)
-        return error_set(err, ERROR_SYSTEM, r < 0 ? -r : EPIPE, "waiting for the zygote");
+        return r < 0 ? r : -EPIPE;
     if (fd_count == 1)
         making->sandbox->pidfd = fds[0];
-    begin(making, spawned->step < STEP_COUNT ? (enum step)spawned->step : STEP_CLONE);
-    /* What was not cloning and mapping was waiting for the network namespace. */
-    uint64_t known_ns = spawned->clone_ns + spawned->idmap_ns;
-    uint64_t *waited_ns = &making->progress->steps_ns[STEP_NETWORK];
-    *waited_ns = *waited_ns > known_ns ? *waited_ns - known_ns : 0;
-    making->progress->steps_ns[STEP_CLONE] += spawned->clone_ns;
-    making->progress->steps_ns[STEP_IDMAP] += spawned->idmap_ns;
-    if (spawned->error == 0)
-        return 0;
-    if (spawned->step == STEP_IDMAP && spawned->error == EINVAL)
+    *ret_spawned = message.spawned;
+    return -(int)message.spawned.error;
+}
+
+static int spawn_here(struct making *making, struct wire_spawned *ret_spawned)
+{
+    int r = clone_network();
+
+    return r < 0 ? r : clone_sandbox(&making->spawn, 0, ret_spawned, &making->sandbox->pidfd);
+}
+
+static int spawn(struct making *making, struct error *err)
+{
+    struct wire_spawned spawned = {.step = STEP_NETWORK};
+
+    begin(making, STEP_NETWORK);
+    int r = making->maker->zygote_fd >= 0 ? spawn_by_zygote(making, &spawned) : spawn_here(making, &spawned);
+    begin(making, spawned.step < STEP_COUNT ? (enum step)spawned.step : STEP_CLONE);
+    /* What was not cloning and mapping was making the network namespace, or waiting for it. */
+    uint64_t known_ns = spawned.clone_ns + spawned.idmap_ns;
+    uint64_t *network_ns = &making->progress->steps_ns[STEP_NETWORK];
+    *network_ns = *network_ns > known_ns ? *network_ns - known_ns : 0;
+    making->progress->steps_ns[STEP_CLONE] += spawned.clone_ns;
+    making->progress->steps_ns[STEP_IDMAP] += spawned.idmap_ns;
+    if (r == -EINVAL && spawned.step == STEP_IDMAP)
         return error_set(err, ERROR_UNSUPPORTED, EINVAL,
                          "the file system of a layer can't be idmapped; keep it on ext4, xfs or btrfs");
-    return error_set(err, ERROR_SYSTEM, (int)spawned->error, "%s", step_words(spawned->step));
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "%s", step_words(spawned.step)) : 0;
 }
 
 static int make_views(struct making *making, struct error *err)
@@ -199,11 +214,9 @@ static int take_steps(struct making *making, const int *fds, struct error *err)
         r = open_dirs(making, fds + folders, err);
     if (r == 0)
         r = make_views(making, err);
-    if (r < 0)
-        return r;
-    begin(making, STEP_NETWORK);
-    r = send_spawn(making, err);
-    return r < 0 ? r : receive_spawned(making, err);
+    if (r == 0)
+        r = fill_spawn(making, err);
+    return r < 0 ? r : spawn(making, err);
 }
 
 static void undo(struct making *making)

@@ -30,7 +30,6 @@
     /* keeper <-> zygote */                                                                                            \
     X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
-    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 3)                                                            \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
     X(SETUP, setup, 49, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
     X(HELLO, hello, 50, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
@@ -159,11 +158,6 @@
     F(u64, clone_ns, 0)                                                                                                \
     F(u64, idmap_ns, 0)
 
-/* A single run is over: end the sandbox and remove what is left. Descriptors: pidfd, instance lock, id claim. */
-#define WIRE_FIELDS_clean(F)                                                                                           \
-    F(str, instance, 16)                                                                                               \
-    F(str, cgroup, 47)
-
 /* The child's last word before it becomes init: the step that failed or, when they were asked for, the times. */
 #define WIRE_FIELDS_setup(F)                                                                                           \
     F(u32, step, 0)                                                                                                    \
@@ -180,7 +174,10 @@
     F(u64, channel, 0)                                                                                                 \
     F(bytes, strings, 61440)
 
-/* `strings`: argc arguments, then envc NAME=value pairs. Idempotent by channel. */
+/*
+ * `strings`: argc arguments, then envc NAME=value pairs. `cpus`: a mask, as the kernel has it, of those the command may
+ * use once it runs; empty: those init may. Idempotent by channel.
+ */
 #define WIRE_FIELDS_exec(F)                                                                                            \
     F(u64, channel, 0)                                                                                                 \
     F(u32, flags, 0)                                                                                                   \
@@ -195,6 +192,7 @@
     F(u32, open_files, 0)                                                                                              \
     F(u16, rows, 0)                                                                                                    \
     F(u16, columns, 0)                                                                                                 \
+    F(bytes, cpus, 128)                                                                                                \
     F(str, folder, 4096)                                                                                               \
     F(u32, argc, 0)                                                                                                    \
     F(u32, envc, 0)                                                                                                    \
