@@ -5,11 +5,11 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "keeper/keeper.h"
+#include "keeper/zygote.h"
 #include "wire/link.h"
 
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -75,16 +75,23 @@ static int start_keeper(struct session *session, struct error *err)
         .state = session->options->state,
         .zygote_fd = -1,
         .zygote_pidfd = -1,
+        .single = true,
         .id_first = KEEPER_ID_FIRST,
         .id_last = KEEPER_ID_LAST,
     };
-    int ends[2];
-    int r = open_init(&session->init_fd, err);
+    int ends[2] = {-1, -1};
+    /* First of all, so that it makes the network namespace while we do the rest. */
+    int r = zygote_start(true, &options.zygote_fd, &options.zygote_pidfd, err);
 
-    if (r < 0)
+    if (r == 0)
+        r = open_init(&session->init_fd, err);
+    if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        r = error_errno(err, "making a socket pair");
+    if (r < 0) {
+        close_fd(&options.zygote_fd);
+        close_fd(&options.zygote_pidfd);
         return r;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return error_errno(err, "making a socket pair");
+    }
     session->client_fd = ends[0];
     session->keeper_end = ends[1];
     options.client_fd = session->keeper_end;
@@ -179,7 +186,7 @@ static int send_create(struct session *session, const struct create_parts *parts
                 .sandbox = SANDBOX,
                 .flags = (options->root != NULL ? WIRE_CREATE_FOLDER : 0) |
                          (options->root_rw ? WIRE_CREATE_ROOT_RW : 0) |
-                         (options->stats || options->json ? WIRE_CREATE_TIMES : 0),
+                         (options->stats || options->json ? WIRE_CREATE_TIMES : 0) | WIRE_CREATE_STAY,
                 .memory_bytes = options->memory_bytes,
                 .disk_bytes = options->disk_bytes,
                 .disk_inodes = inodes < INODES_LEAST ? INODES_LEAST
@@ -292,6 +299,8 @@ static int send_exec(struct session *session, struct error *err)
 {
     const struct run_options *options = session->options;
     struct buf strings = buf_init(WIRE_STRINGS_MAX);
+    uint8_t cpus[128];
+    long cpus_length = syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
     size_t sent = 0;
     struct wire_message message = {
         .type = WIRE_EXEC,
@@ -304,7 +313,7 @@ static int send_exec(struct session *session, struct error *err)
                  .stderr_cap = options->json ? COLLECT_CAP : 0,
                  .file_bytes = options->file_bytes,
                  .open_files = (uint32_t)options->open_files,
-                 .cpus = {.data = session->cpus, .length = (uint32_t)session->cpus_length},
+                 .cpus = {.data = cpus, .length = cpus_length > 0 ? (uint32_t)cpus_length : 0},
                  .folder = wire_str(options->folder)},
     };
 
@@ -322,32 +331,8 @@ static int send_exec(struct session *session, struct error *err)
     return r;
 }
 
-/*
- * All that happens until the command runs happens one after the other: it is done fastest on one CPU, whose caches stay
- * warm, without waking another for each step. The command itself gets back what we were allowed.
- */
-static void stay_on_this_cpu(struct session *session)
-{
-    uint8_t here[sizeof session->cpus] = {0};
-    long length = syscall(SYS_sched_getaffinity, 0, sizeof session->cpus, session->cpus);
-    int cpu = sched_getcpu();
-
-    if (length <= 0 || cpu < 0 || (size_t)cpu >= (size_t)length * 8)
-        return;
-    here[cpu / 8] = (uint8_t)(1U << (cpu % 8));
-    if (syscall(SYS_sched_setaffinity, 0, length, here) == 0)
-        session->cpus_length = (size_t)length;
-}
-
-static void leave_this_cpu(const struct session *session)
-{
-    if (session->cpus_length > 0)
-        (void)syscall(SYS_sched_setaffinity, 0, session->cpus_length, session->cpus);
-}
-
 int session_start(struct session *session, struct error *err)
 {
-    stay_on_this_cpu(session);
     int r = start_keeper(session, err);
 
     if (r == 0)
@@ -560,7 +545,6 @@ void session_leave(struct session *session)
 {
     struct error err;
 
-    leave_this_cpu(session);
     if (session->keeper == NULL || keeper_leave(session->keeper, &err) < 0)
         session_release(session);
 }

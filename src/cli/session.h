@@ -32,8 +32,6 @@ struct session {
     struct result result;
     uint32_t failed_step;
     uint64_t start_ns;
-    uint8_t cpus[128]; /* a mask of what the caller may use; no length: we are not bound to one of them */
-    size_t cpus_length;
 };
 
 void session_init(struct session *session, const struct run_options *options, uint64_t start_ns);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBID_FILE_MAX = 8192 };
+enum { SUBID_FILE_MAX = 65536 };
 
 struct ids {
     int fd;
@@ -52,7 +52,7 @@ static void exclude_range(struct ids *ids, unsigned long long start, unsigned lo
 /* Lines of name:start:count, as in subuid(5). */
 static int exclude_file(struct ids *ids, const char *path, struct error *err)
 {
-    char text[SUBID_FILE_MAX];
+    static char text[SUBID_FILE_MAX]; /* too much for the stack, and there is one thread */
     char *save = NULL;
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -119,6 +119,11 @@ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err)
     }
     return error_set(err, ERROR_LIMIT, EAGAIN, "all %u ranges of user ids are in use; end a sandbox or widen the range",
                      ids->slot_count);
+}
+
+int ids_claim_fd(const struct ids *ids)
+{
+    return ids->fd;
 }
 
 void ids_release(struct ids *ids, uint32_t first)

@@ -19,4 +19,7 @@ _must_use_ int ids_new(int run_fd, uint32_t first, uint32_t last, struct ids **r
 void ids_free(struct ids *ids);
 
 _must_use_ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err);
+
+/* As long as a copy of this descriptor is open somewhere, the claims hold. */
+int ids_claim_fd(const struct ids *ids);
 void ids_release(struct ids *ids, uint32_t first);

@@ -75,6 +75,20 @@ int instance_init(struct instance *instance, struct error *err)
     return r;
 }
 
+int instance_adopt(struct instance *instance, const char *id)
+{
+    *instance = INSTANCE_EMPTY;
+    (void)snprintf(instance->id, sizeof instance->id, "%s", id);
+    instance->instances_fd = open(INSTANCES_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return instance->instances_fd < 0 ? -errno : 0;
+}
+
+void instance_forget(struct instance *instance)
+{
+    (void)unlinkat(instance->instances_fd, instance->id, 0);
+    close_fd(&instance->instances_fd);
+}
+
 void instance_release(struct instance *instance)
 {
     if (instance->lock_fd >= 0)

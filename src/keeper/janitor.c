@@ -1,9 +1,10 @@
 #include "keeper/janitor.h"
 
 #include "base/cleanup.h"
-#include "base/sys.h"
 
 #include <poll.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { LIMIT_MS = 10000 };
 
@@ -17,34 +18,27 @@ void janitor_sweep(const struct instance *instance, struct cgroups *cgroups)
     instance_sweep(instance, sweep_instance, cgroups);
 }
 
-static _Noreturn void clean(struct instance *instance, struct cgroups *cgroups, const char *cgroup, int pidfd)
+static int remove_sandbox(struct cgroups *cgroups, const char *cgroup, int pidfd)
 {
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    int r = -EBUSY;
 
-    /* The caller's pipes and terminal must not stay open because of us. */
-    (void)setsid();
-    (void)sys_close_range(0, 2, 0);
     ignore_result(cgroup_kill(cgroups, cgroup));
     (void)poll(&end, 1, LIMIT_MS);
-    for (int attempt = 0; attempt < LIMIT_MS; attempt++) {
-        if (cgroup_remove(cgroups, cgroup) == 0) {
-            janitor_sweep(instance, cgroups);
-            instance_release(instance);
-            _exit(0);
-        }
+    for (int attempt = 0; attempt < LIMIT_MS && (r = cgroup_remove(cgroups, cgroup)) < 0; attempt++)
         (void)usleep(1000);
-    }
-    _exit(1);
+    return r;
 }
 
-int janitor_start(struct instance *instance, struct cgroups *cgroups, const char *cgroup, int pidfd, struct error *err)
+void janitor_clean(const struct wire_clean *clean, int pidfd)
 {
-    struct clone_args args = {.exit_signal = SIGCHLD};
-    pid_t pid = sys_clone3(&args);
+    struct instance instance = INSTANCE_EMPTY;
+    struct cgroups *cgroups = NULL;
 
-    if (pid < 0)
-        return error_errno(err, "starting the janitor");
-    if (pid == 0)
-        clean(instance, cgroups, cgroup, pidfd);
-    return 0;
+    if (cgroups_new(&cgroups, NULL) == 0 && remove_sandbox(cgroups, clean->cgroup.text, pidfd) == 0 &&
+        instance_adopt(&instance, clean->instance.text) == 0) {
+        janitor_sweep(&instance, cgroups);
+        instance_forget(&instance);
+    }
+    cgroups_free(cgroups);
 }

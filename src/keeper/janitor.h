@@ -1,17 +1,19 @@
 /*
- * janitor: ends and removes a single run's sandbox after its caller has gone on.
+ * janitor: removing what is left: of one sandbox after its caller has gone on, and of keepers that were killed.
  *
- * AS ROOT, in a process of its own. The instance and the ids stay claimed through the descriptors it inherits until
- * nothing is left; should it be killed, the next one's sweep finds the rest.
+ * AS ROOT. For a single run the zygote does it, which has nothing else to do any more.
  */
 #pragma once
 
 #include "keeper/cgroup.h"
 #include "keeper/instance.h"
+#include "wire/wire.h"
 
-/* Fork it. The caller exits next. */
-_must_use_ int janitor_start(struct instance *instance, struct cgroups *cgroups, const char *cgroup, int pidfd,
-                             struct error *err);
+/*
+ * End and remove the sandbox of a CLEAN message. The caller holds the instance lock and the id claim through
+ * descriptors of its own until it exits; should it be killed before, the next sweep finds the rest.
+ */
+void janitor_clean(const struct wire_clean *clean, int pidfd);
 
 /* Remove what belongs to instances that nobody holds. */
 void janitor_sweep(const struct instance *instance, struct cgroups *cgroups);

@@ -332,7 +332,13 @@ int keeper_leave(struct keeper *keeper, struct error *err)
 
     if (sandbox == NULL)
         return error_set(err, ERROR_INVALID, 0, "there is not exactly one live sandbox");
-    return janitor_start(&keeper->instance, keeper->maker.cgroups, sandbox->cgroup, sandbox->pidfd, err);
+    struct wire_message message = {
+        .type = WIRE_CLEAN,
+        .clean = {.instance = wire_str(keeper->instance.id), .cgroup = wire_str(sandbox->cgroup)},
+    };
+    int fds[] = {sandbox->pidfd, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids)};
+    int r = link_send(keeper->maker.zygote_fd, &message, fds, 3);
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "leaving the rest to the zygote") : 0;
 }
 
 static int open_state(const char *path, int *ret_fd, struct error *err)
@@ -367,8 +373,8 @@ static int set_up(struct keeper *keeper, const struct keeper_options *options, s
         r = open_state(options->state, &keeper->maker.state_fd, err);
     if (r < 0)
         return r;
-    /* A single run leaves that to its janitor. */
-    if (keeper->maker.zygote_fd >= 0)
+    /* A single run does it afterwards, when nobody waits. */
+    if (!options->single)
         janitor_sweep(&keeper->instance, keeper->maker.cgroups);
     keeper->maker.instance_id = keeper->instance.id;
     keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

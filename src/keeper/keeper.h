@@ -21,8 +21,9 @@ struct keeper_options {
     const char *state; /* folder for layers; made when missing */
     int init_fd;       /* the program that becomes PID 1; stays the caller's */
     int client_fd;     /* the keeper's end of the conversation; stays the caller's */
-    int zygote_fd;     /* from zygote_start(), becomes the keeper's; -1: the keeper clones itself, for a single run */
+    int zygote_fd;     /* from zygote_start(); becomes the keeper's */
     int zygote_pidfd;  /* the same */
+    bool single;       /* for one sandbox, ended with keeper_leave() */
     uint32_t id_first;
     uint32_t id_last;
 };
@@ -35,8 +36,8 @@ _must_use_ int keeper_new(const struct keeper_options *options, struct keeper **
 void keeper_free(struct keeper *keeper);
 
 /*
- * For a caller whose only sandbox has done its work and who ends now: a janitor ends and removes it. On success the
- * process must exit without keeper_free(); what it held is held by the janitor until nothing is left.
+ * For a caller whose only sandbox has done its work and who ends now: the zygote ends and removes it. On success the
+ * process must exit without keeper_free(); what it held is held by the zygote until nothing is left.
  */
 _must_use_ int keeper_leave(struct keeper *keeper, struct error *err);
 

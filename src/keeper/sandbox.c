@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
-#include "keeper/clone.h"
 #include "keeper/dev.h"
 #include "keeper/host_layer.h"
 #include "keeper/mnt.h"
@@ -145,10 +144,12 @@ static int fill_spawn(struct making *making, struct error *err)
         spawn->flags |= WIRE_SPAWN_ROOT_RW;
     if ((making->create->flags & WIRE_CREATE_TIMES) != 0)
         spawn->flags |= WIRE_SPAWN_TIMES;
+    if ((making->create->flags & WIRE_CREATE_STAY) != 0)
+        spawn->flags |= WIRE_SPAWN_STAY;
     return 0;
 }
 
-static int spawn_by_zygote(struct making *making, struct wire_spawned *ret_spawned)
+static int ask_zygote(struct making *making, struct wire_spawned *ret_spawned)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
     struct wire_message message = {.type = WIRE_SPAWN};
@@ -168,21 +169,14 @@ static int spawn_by_zygote(struct making *making, struct wire_spawned *ret_spawn
     return -(int)message.spawned.error;
 }
 
-static int spawn_here(struct making *making, struct wire_spawned *ret_spawned)
-{
-    int r = clone_network();
-
-    return r < 0 ? r : clone_sandbox(&making->spawn, 0, ret_spawned, &making->sandbox->pidfd);
-}
-
 static int spawn(struct making *making, struct error *err)
 {
     struct wire_spawned spawned = {.step = STEP_NETWORK};
 
     begin(making, STEP_NETWORK);
-    int r = making->maker->zygote_fd >= 0 ? spawn_by_zygote(making, &spawned) : spawn_here(making, &spawned);
+    int r = ask_zygote(making, &spawned);
     begin(making, spawned.step < STEP_COUNT ? (enum step)spawned.step : STEP_CLONE);
-    /* What was not cloning and mapping was making the network namespace, or waiting for it. */
+    /* What was not cloning and mapping was waiting for the network namespace. */
     uint64_t known_ns = spawned.clone_ns + spawned.idmap_ns;
     uint64_t *network_ns = &making->progress->steps_ns[STEP_NETWORK];
     *network_ns = *network_ns > known_ns ? *network_ns - known_ns : 0;

@@ -32,7 +32,7 @@ struct sandbox_maker {
     int state_fd;
     int host_layer_fd; /* -1 until a sandbox wants it */
     int init_fd;
-    int zygote_fd; /* -1: clone here */
+    int zygote_fd;
     const char *instance_id;
 };
 

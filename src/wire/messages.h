@@ -30,6 +30,7 @@
     /* keeper <-> zygote */                                                                                            \
     X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
+    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 3)                                                            \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
     X(SETUP, setup, 49, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
     X(HELLO, hello, 50, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
@@ -157,6 +158,11 @@
     F(u32, step, 0)                                                                                                    \
     F(u64, clone_ns, 0)                                                                                                \
     F(u64, idmap_ns, 0)
+
+/* A single run is over: end the sandbox and remove what is left. Descriptors: pidfd, instance lock, id claim. */
+#define WIRE_FIELDS_clean(F)                                                                                           \
+    F(str, instance, 16)                                                                                               \
+    F(str, cgroup, 47)
 
 /* The child's last word before it becomes init: the step that failed or, when they were asked for, the times. */
 #define WIRE_FIELDS_setup(F)                                                                                           \
