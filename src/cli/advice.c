@@ -27,6 +27,7 @@ static const struct {
      "the host, not in a container with a masked /proc"},
     {STEP_ROOT, ENODEV, "the kernel has no overlayfs; load it with: modprobe overlay"},
     {STEP_USR, ENODEV, "the kernel has no overlayfs; load it with: modprobe overlay"},
+    {STEP_INIT, EACCES, "hutch-init must be readable and executable for everybody: chmod 0755 hutch-init"},
     {STEP_FILTER, EINVAL, "the kernel lacks CONFIG_SECCOMP_FILTER"},
     {STEP_CONFINE, ENOENT, "the kernel lacks CONFIG_USER_NS or its sysctls"},
 };

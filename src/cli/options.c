@@ -94,6 +94,7 @@ static int set_file_size(struct run_options *options, const char *value, struct 
 
 static int set_open_files(struct run_options *options, const char *value, struct error *err)
 {
+    options->open_files_asked = true;
     return take_count("--open-files", value, 1 << 20, &options->open_files, err);
 }
 

@@ -26,7 +26,8 @@ struct run_options {
     uint64_t disk_bytes;
     uint64_t file_bytes; /* 0: as large as the disk */
     uint64_t open_files;
-    uint64_t timeout_ms; /* 0: none */
+    bool open_files_asked; /* not just the default */
+    uint64_t timeout_ms;   /* 0: none */
     uint32_t uid;
     enum wire_filter filter;
     const char *env[OPTIONS_ENV_MAX]; /* NAME=value, or NAME for the caller's */

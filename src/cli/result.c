@@ -48,6 +48,8 @@ int result_status(const struct result *result)
     case WIRE_EXIT_SIGNAL:
         return 128 + (int)(result->exit.value & 0x7f);
     case WIRE_EXIT_NOT_STARTED:
+        if (result->exit.failed != WIRE_FAILED_PROGRAM)
+            return EXIT_HUTCH;
         /* What is wrong with the program is the program's; what is wrong with starting it is ours. */
         switch (result->exit.value) {
         case ENOENT:
@@ -86,14 +88,17 @@ static void explain_not_started(const struct result *result, const struct run_op
 {
     const char *command = options->command[0];
 
+    if (result->exit.failed == WIRE_FAILED_FOLDER) {
+        (void)fprintf(stderr, "hutch: the working folder %s: %s (--workdir)\n", options->folder,
+                      strerror((int)result->exit.value));
+        return;
+    }
     switch (result->exit.value) {
     case ENOENT:
         if (strchr(command, '/') == NULL)
             (void)fprintf(stderr, "hutch: %s: command not found in the sandbox\n", command);
         else
-            (void)fprintf(stderr,
-                          "hutch: %s: no such file in the sandbox (or no interpreter for it, or no folder %s)\n",
-                          command, options->folder);
+            (void)fprintf(stderr, "hutch: %s: no such file in the sandbox, or no interpreter for it\n", command);
         break;
     case E2BIG:
         (void)fprintf(stderr, "hutch: %s: the arguments and the environment are too long\n", command);

@@ -39,8 +39,12 @@ static int open_signals(struct run *run, struct error *err)
     sigset_t set;
 
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
-        (void)sigaddset(&set, passed_on[i]);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
+        struct sigaction now;
+        /* What the caller ignores, as nohup does, stays ignored. */
+        if (sigaction(passed_on[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            (void)sigaddset(&set, passed_on[i]);
+    }
     (void)signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return error_errno(err, "blocking signals");
@@ -167,6 +171,16 @@ static int poll_once(struct run *run, struct error *err)
     return r < 0 ? r : check_deadline(run, err);
 }
 
+/* Ctrl-C and the like while nobody reads; the command itself is past all signals. */
+static bool is_asked_to_end(const struct run *run)
+{
+    struct signalfd_siginfo info;
+
+    return read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info &&
+           (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP ||
+            info.ssi_signo == SIGQUIT);
+}
+
 /* The command has ended; its last output may still wait for a slow reader. */
 static void flush_sinks(struct run *run)
 {
@@ -180,8 +194,8 @@ static void flush_sinks(struct run *run)
         };
         if (poll(ready, 3, -1) < 0 && errno != EINTR)
             return;
-        if (ready[2].revents != 0)
-            return; /* Ctrl-C while nobody reads */
+        if (ready[2].revents != 0 && is_asked_to_end(run))
+            return;
         sink_flush(&sinks[0]);
         sink_flush(&sinks[1]);
     }
@@ -200,7 +214,8 @@ static int run_command(struct run *run, struct error *err)
     if (r == 0)
         r = session_measure(&run->session, err);
     if (r == 0 && !run->session.result.has_exit && !run->session.result.timed_out && run->session.result.oom_kills == 0)
-        r = error_set(err, ERROR_SYSTEM, 0, "the sandbox ended before the command did");
+        r = error_set(err, ERROR_SYSTEM, 0, "the sandbox ended before the command did%s",
+                      run->session.result.ready_ns == 0 ? ": its init never said that it is ready" : "");
     if (r == 0)
         flush_sinks(run);
     return r;

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -27,7 +28,7 @@ enum {
 
 static uint8_t frame[WIRE_FRAME_MAX];
 
-void session_init(struct session *session, const struct run_options *options, uint64_t start_ns)
+void session_init(struct session *session, struct run_options *options, uint64_t start_ns)
 {
     *session = (struct session){
         .options = options, .client_fd = -1, .keeper_end = -1, .init_fd = -1, .guest_fd = -1, .start_ns = start_ns};
@@ -199,7 +200,7 @@ static int send_create(struct session *session, const struct create_parts *parts
                          .length = (uint32_t)parts->dirs.length,
                          .count = (uint32_t)options->dir_count},
                 .dir_flags = {.data = (const uint8_t *)parts->dir_flags, .count = (uint32_t)options->dir_count},
-                .dir_user = options->uid,
+                .user = options->uid,
                 .dir_owner_uid = id_from_environment("SUDO_UID", getuid()),
                 .dir_owner_gid = id_from_environment("SUDO_GID", getgid()),
             },
@@ -228,30 +229,51 @@ static int add_string(struct buf *strings, const char *text)
     return buf_append(strings, text, strlen(text) + 1);
 }
 
+static bool is_set_by(const char *entry, const char *name_value)
+{
+    size_t length = strcspn(entry, "=");
+
+    return strncmp(entry, name_value, length) == 0 && (name_value[length] == '=' || name_value[length] == '\0');
+}
+
+/* A variable the caller names later replaces this one; a NAME that the caller does not have is not there at all. */
+static bool is_replaced(const struct run_options *options, const char *entry, size_t from)
+{
+    for (size_t i = from; i < options->env_count; i++) {
+        if (is_set_by(entry, options->env[i]))
+            return true;
+    }
+    return strchr(entry, '=') == NULL && getenv(entry) == NULL;
+}
+
+static int add_variable(struct buf *strings, const char *entry)
+{
+    int r = strchr(entry, '=') == NULL ? buf_append(strings, entry, strlen(entry)) : add_string(strings, entry);
+
+    if (r < 0 || strchr(entry, '=') != NULL)
+        return r;
+    r = buf_append(strings, "=", 1);
+    return r < 0 ? r : add_string(strings, getenv(entry));
+}
+
 static int gather_strings(const struct run_options *options, struct buf *strings, uint32_t *ret_argc,
                           uint32_t *ret_envc)
 {
-    static const char *const given[] = {"HOME=/home/sandbox", "LANG=C.UTF-8"};
+    const char *const given[] = {options->uid == 0 ? "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+                                                   : "PATH=/usr/local/bin:/usr/bin:/bin",
+                                 "HOME=/home/sandbox", "LANG=C.UTF-8"};
+    size_t given_count = sizeof given / sizeof *given;
     uint32_t argc = 0;
     uint32_t envc = 0;
     int r = 0;
 
     for (; r == 0 && options->command[argc] != NULL; argc++)
         r = add_string(strings, options->command[argc]);
-    if (r == 0)
-        r = add_string(strings, options->uid == 0 ? "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-                                                  : "PATH=/usr/local/bin:/usr/bin:/bin");
-    envc++;
-    for (size_t i = 0; r == 0 && i < sizeof given / sizeof *given; i++, envc++)
-        r = add_string(strings, given[i]);
-    for (size_t i = 0; r == 0 && i < options->env_count; i++) {
-        const char *value = strchr(options->env[i], '=') == NULL ? getenv(options->env[i]) : NULL;
-        if (strchr(options->env[i], '=') != NULL)
-            r = add_string(strings, options->env[i]);
-        else if (value == NULL)
+    for (size_t i = 0; r == 0 && i < given_count + options->env_count; i++) {
+        const char *entry = i < given_count ? given[i] : options->env[i - given_count];
+        if (is_replaced(options, entry, i < given_count ? 0 : i - given_count + 1))
             continue;
-        else if ((r = buf_printf(strings, "%s=", options->env[i])) == 0)
-            r = add_string(strings, value);
+        r = add_variable(strings, entry);
         envc++;
     }
     *ret_argc = argc;
@@ -331,8 +353,31 @@ static int send_exec(struct session *session, struct error *err)
     return r;
 }
 
+/* What the sandbox may be given can't be more than what we have ourselves: have as much, or say so. */
+static int raise_limit(int resource, uint64_t *wanted, bool asked, const char *option, struct error *err)
+{
+    struct rlimit limit;
+
+    if (*wanted == 0 || getrlimit(resource, &limit) < 0 || limit.rlim_max >= *wanted)
+        return 0;
+    struct rlimit raised = {limit.rlim_cur, *wanted};
+    if (setrlimit(resource, &raised) == 0)
+        return 0;
+    if (asked)
+        return error_set(err, ERROR_LIMIT, EPERM, "%s: your own hard limit is %llu and can't be raised", option,
+                         (unsigned long long)limit.rlim_max);
+    *wanted = limit.rlim_max;
+    return 0;
+}
+
 int session_start(struct session *session, struct error *err)
 {
+    int limits = raise_limit(RLIMIT_NOFILE, &session->options->open_files, session->options->open_files_asked,
+                             "--open-files", err);
+    if (limits == 0)
+        limits = raise_limit(RLIMIT_FSIZE, &session->options->file_bytes, true, "--file-size", err);
+    if (limits < 0)
+        return limits;
     int r = start_keeper(session, err);
 
     if (r == 0)

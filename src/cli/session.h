@@ -17,7 +17,7 @@ enum session_state {
 };
 
 struct session {
-    const struct run_options *options;
+    struct run_options *options;
     struct keeper *keeper;
     int client_fd; /* our end of the conversation with the keeper */
     int keeper_end;
@@ -34,7 +34,7 @@ struct session {
     uint64_t start_ns;
 };
 
-void session_init(struct session *session, const struct run_options *options, uint64_t start_ns);
+void session_init(struct session *session, struct run_options *options, uint64_t start_ns);
 void session_release(struct session *session);
 
 /* Make the sandbox and send it the command. */

@@ -57,8 +57,9 @@ static void start(struct channel *channel, const struct wire_exec *exec, const c
     _cleanup_fd_ int cgroup_fd = make_cgroup(channel, cgroup_root);
 
     channel->start_ns = clock_now_ns();
-    int r = cgroup_root >= 0 && cgroup_fd < 0 ? cgroup_fd
-                                              : command_start(exec, strings, length, cgroup_fd, &pipes, &channel->pid);
+    int r = cgroup_root >= 0 && cgroup_fd < 0
+                ? cgroup_fd
+                : command_start(exec, strings, length, cgroup_fd, &pipes, &channel->pid, &channel->failed);
     output_init(&channel->outputs[0], pipes.stdout_fd, exec->stdout_cap);
     output_init(&channel->outputs[1], pipes.stderr_fd, exec->stderr_cap);
     channel->stdin_fd = pipes.stdin_fd;
@@ -86,14 +87,28 @@ void channel_free(struct channel *channel, int cgroup_root)
 {
     if (channel == NULL)
         return;
-    if (channel->state == CHANNEL_RUNNING)
-        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
     remove_cgroup(channel, cgroup_root);
     output_release(&channel->outputs[0]);
     output_release(&channel->outputs[1]);
     close_fd(&channel->stdin_fd);
     free(channel->stdin_rest);
     free(channel);
+}
+
+void channel_release(struct channel *channel, int cgroup_root)
+{
+    channel->released = true;
+    if (channel->state == CHANNEL_RUNNING)
+        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
+    /* Nobody will acknowledge any more: let go of the output. */
+    close_fd(&channel->outputs[0].fd);
+    close_fd(&channel->outputs[1].fd);
+    channel_drain(channel);
+}
+
+bool channel_is_over(const struct channel *channel)
+{
+    return channel->released && channel->state == CHANNEL_ENDED && !channel->has_cgroup;
 }
 
 static void close_stdin(struct channel *channel)
@@ -280,6 +295,7 @@ static void fill_exit(const struct channel *channel, struct wire_exit *exit)
         .channel = channel->id,
         .kind = (uint8_t)channel->exit_kind,
         .value = channel->exit_value,
+        .failed = (uint8_t)channel->failed,
         .user_us = microseconds(channel->usage.ru_utime),
         .system_us = microseconds(channel->usage.ru_stime),
         .peak_bytes = (uint64_t)channel->usage.ru_maxrss * 1024,
@@ -322,6 +338,8 @@ static bool next_output(const struct channel *channel, size_t stream, struct wir
 
 bool channel_next_message(struct channel *channel, struct wire_message *ret_message)
 {
+    if (channel->released)
+        return false;
     if (channel->taken_due && channel->state == CHANNEL_RUNNING) {
         *ret_message = (struct wire_message){
             .type = WIRE_TAKEN,

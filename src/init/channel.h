@@ -26,12 +26,14 @@ struct channel {
     bool collect;
     bool has_cgroup;
     bool exit_sent;
+    bool released;  /* the client wants no more of it: free it once everything has ended */
     bool taken_due; /* the client is to be told how much standard input was taken */
     pid_t pid;
     uint64_t start_ns;
     uint64_t duration_ns;
     enum wire_exit_kind exit_kind;
     uint32_t exit_value;
+    enum wire_failed failed; /* of one that was not started */
     struct rusage usage;
     struct output outputs[CHANNEL_STREAMS];
     int stdin_fd;
@@ -46,6 +48,12 @@ struct channel {
 /* Start the command of an EXEC message. Never fails: a command that could not be started has ended. NULL: no memory. */
 struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root);
 void channel_free(struct channel *channel, int cgroup_root);
+
+/* The client wants no more of it. It is ended first, if it has to be. */
+void channel_release(struct channel *channel, int cgroup_root);
+
+/* Released, ended, and nothing left of it? */
+bool channel_is_over(const struct channel *channel);
 
 /* Standard input. -EINVAL when it is not what comes next or more than the window. */
 _must_use_ int channel_write(struct channel *channel, const struct wire_stdin_data *data);

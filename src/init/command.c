@@ -33,6 +33,7 @@ struct launch {
     char **envp;
     int fds[3];
     int error;
+    enum wire_failed failed;
 };
 
 static int set_limits(const struct wire_exec *exec)
@@ -113,7 +114,7 @@ static int execute(char **argv, char **envp)
     return -error;
 }
 
-static int prepare_and_execute(const struct launch *launch)
+static int prepare_and_execute(struct launch *launch)
 {
     const struct wire_exec *exec = launch->exec;
     sigset_t none;
@@ -125,18 +126,27 @@ static int prepare_and_execute(const struct launch *launch)
         if (dup2(launch->fds[fd], fd) < 0)
             return -errno;
     }
+    /* Not only on execve: a working folder of /proc/self/fd/N would still find init's (CVE-2024-21626). */
+    if (sys_close_range(3, ~0U, 0) < 0)
+        return -errno;
     int r = fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE);
     if (r == 0)
         r = set_limits(exec);
     if (r == 0)
         r = become_user(exec);
-    if (r == 0 && chdir(exec->folder.length > 0 ? exec->folder.text : "/") < 0)
-        r = -errno;
-    if (r == 0)
-        r = load_filter(exec->filter);
     if (r == 0 && exec->cpus.length > 0)
         r = syscall(SYS_sched_setaffinity, 0, exec->cpus.length, exec->cpus.data) < 0 ? -errno : 0;
-    return r < 0 ? r : execute(launch->argv, launch->envp);
+    if (r < 0)
+        return r;
+    launch->failed = WIRE_FAILED_FOLDER;
+    if (chdir(exec->folder.length > 0 ? exec->folder.text : "/") < 0)
+        return -errno;
+    launch->failed = WIRE_FAILED_SETUP;
+    r = load_filter(exec->filter);
+    if (r < 0)
+        return r;
+    launch->failed = WIRE_FAILED_PROGRAM;
+    return execute(launch->argv, launch->envp);
 }
 
 static _Noreturn void run_child(struct launch *launch)
@@ -224,12 +234,13 @@ static int make_pipes(bool with_stdin, int inner[3], struct command_pipes *outer
 }
 
 int command_start(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_fd,
-                  struct command_pipes *ret_pipes, pid_t *ret_pid)
+                  struct command_pipes *ret_pipes, pid_t *ret_pid, enum wire_failed *ret_failed)
 {
     struct command_pipes pipes = {-1, -1, -1};
     const char *end = strings + length;
-    struct launch start = {.exec = exec, .fds = {-1, -1, -1}};
+    struct launch start = {.exec = exec, .fds = {-1, -1, -1}, .failed = WIRE_FAILED_SETUP};
 
+    *ret_failed = WIRE_FAILED_SETUP;
     if (exec->argc == 0 || (exec->flags & WIRE_EXEC_TTY) != 0 || exec->filter > WIRE_FILTER_STANDARD)
         return -EINVAL;
     start.argv = point_at(&strings, end, exec->argc);
@@ -237,6 +248,7 @@ int command_start(const struct wire_exec *exec, const char *strings, size_t leng
     int r = start.envp == NULL ? -EINVAL : make_pipes((exec->flags & WIRE_EXEC_STDIN) != 0, start.fds, &pipes);
     if (r == 0)
         r = launch(&start, cgroup_fd, ret_pid);
+    *ret_failed = start.failed;
     fd_close_many(start.fds, 3);
     free((void *)start.argv);
     free((void *)start.envp);

@@ -18,8 +18,8 @@ struct command_pipes {
 
 /*
  * Start `exec`, with its strings in `strings` (argc arguments, then envc environment entries, each ending in NUL).
- * `cgroup_fd` is the folder of its own cgroup or -1. 0 or -errno: -ENOENT when there is no such program, -EACCES and
- * others when it can't be executed.
+ * `cgroup_fd` is the folder of its own cgroup or -1. 0, or -errno with what it failed at: with the program, -ENOENT
+ * when there is none, -EACCES and others when it can't be executed.
  */
 _must_use_ int command_start(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_fd,
-                             struct command_pipes *ret_pipes, pid_t *ret_pid);
+                             struct command_pipes *ret_pipes, pid_t *ret_pid, enum wire_failed *ret_failed);

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { GUEST_FD = 3, CGROUP_FD = 4, CHANNELS_MAX = 256, EVENTS_AT_ONCE = 32 };
+enum { GUEST_FD = 3, CGROUP_FD = 4, CHANNELS_MAX = 256, REFUSALS_MAX = 64, EVENTS_AT_ONCE = 32 };
 
 enum watched { WATCH_GUEST, WATCH_SIGNALS, WATCH_STDIN, WATCH_STDOUT, WATCH_STDERR };
 
@@ -35,6 +35,11 @@ struct init {
     size_t args_length;
     bool args_lost; /* there were too many */
     struct channel *channels[CHANNELS_MAX];
+    struct {
+        uint64_t channel;
+        int error;
+    } refusals[REFUSALS_MAX]; /* what could not even become a channel, and was not told yet */
+    size_t refusal_count;
 };
 
 static struct init init;
@@ -67,29 +72,65 @@ static void update_watches(size_t slot)
     channel->stdin_watched = want;
 }
 
+/* True when it has gone out, false when the link is full. */
+static bool send(const struct wire_message *message)
+{
+    int r = init.guest_full ? -EAGAIN : link_send(GUEST_FD, message, NULL, 0);
+
+    if (r == -EAGAIN && !init.guest_full) {
+        init.guest_full = true;
+        watch(EPOLL_CTL_MOD, GUEST_FD, EPOLLIN | EPOLLOUT, WATCH_GUEST, 0);
+    }
+    if (r < 0 && r != -EAGAIN)
+        _exit(0);
+    return r == 0;
+}
+
 /* Say what there is to say, until the link is full. */
 static void speak(size_t slot)
 {
     struct wire_message message;
 
-    while (!init.guest_full && channel_next_message(init.channels[slot], &message)) {
-        int r = link_send(GUEST_FD, &message, NULL, 0);
-        if (r == -EAGAIN) {
-            init.guest_full = true;
-            watch(EPOLL_CTL_MOD, GUEST_FD, EPOLLIN | EPOLLOUT, WATCH_GUEST, 0);
-            return;
-        }
-        if (r < 0)
-            _exit(0);
+    while (channel_next_message(init.channels[slot], &message) && send(&message))
         channel_sent(init.channels[slot], &message);
+}
+
+static void speak_refusals(void)
+{
+    size_t told = 0;
+
+    for (; told < init.refusal_count; told++) {
+        struct wire_message message = {.type = WIRE_EXIT,
+                                       .exit = {.channel = init.refusals[told].channel,
+                                                .kind = WIRE_EXIT_NOT_STARTED,
+                                                .value = (uint32_t)init.refusals[told].error,
+                                                .failed = WIRE_FAILED_SETUP}};
+        if (!send(&message))
+            break;
     }
+    init.refusal_count -= told;
+    memmove(init.refusals, init.refusals + told, init.refusal_count * sizeof *init.refusals);
+}
+
+static void refuse(uint64_t channel, int error)
+{
+    if (init.refusal_count == REFUSALS_MAX)
+        _exit(3); /* asks for ever and never listens */
+    init.refusals[init.refusal_count].channel = channel;
+    init.refusals[init.refusal_count++].error = error;
 }
 
 static void settle_all(void)
 {
+    speak_refusals();
     for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
         if (init.channels[slot] == NULL)
             continue;
+        if (channel_is_over(init.channels[slot])) {
+            channel_free(init.channels[slot], init.cgroup_root);
+            init.channels[slot] = NULL;
+            continue;
+        }
         speak(slot);
         update_watches(slot);
     }
@@ -98,7 +139,7 @@ static void settle_all(void)
 static struct channel *find(uint64_t id, size_t *ret_slot)
 {
     for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
-        if (init.channels[slot] != NULL && init.channels[slot]->id == id) {
+        if (init.channels[slot] != NULL && init.channels[slot]->id == id && !init.channels[slot]->released) {
             *ret_slot = slot;
             return init.channels[slot];
         }
@@ -132,15 +173,6 @@ static int gather(uint64_t channel, const uint8_t *strings, size_t length)
     return 0;
 }
 
-static void say_not_started(uint64_t channel, int error)
-{
-    struct wire_message message = {
-        .type = WIRE_EXIT, .exit = {.channel = channel, .kind = WIRE_EXIT_NOT_STARTED, .value = (uint32_t)error}};
-
-    if (link_send(GUEST_FD, &message, NULL, 0) < 0)
-        _exit(0);
-}
-
 static void start(const struct wire_exec *exec)
 {
     size_t slot = 0;
@@ -158,7 +190,7 @@ static void start(const struct wire_exec *exec)
     }
     forget_args();
     if (r < 0)
-        say_not_started(exec->channel, -r);
+        refuse(exec->channel, -r);
 }
 
 static int resume(struct channel *channel, const struct wire_resume *resume)
@@ -209,8 +241,7 @@ static int handle_channel(size_t slot, const struct wire_message *message)
     case WIRE_RESUME:
         return resume(channel, &message->resume);
     case WIRE_RELEASE:
-        channel_free(channel, init.cgroup_root);
-        init.channels[slot] = NULL;
+        channel_release(channel, init.cgroup_root);
         return 0;
     default:
         return 0;
@@ -231,7 +262,7 @@ static void handle_message(const struct wire_message *message)
         return;
     case WIRE_DIAL:
     case WIRE_FILE:
-        say_not_started(message->dial.channel, ENOSYS);
+        refuse(message->dial.channel, ENOSYS);
         return;
     default:
         if (find(message->ack.channel, &slot) != NULL && handle_channel(slot, message) < 0)

@@ -480,6 +480,13 @@ static void remove_below(int top, const char *name)
     (void)closedir(folder);
 }
 
+/* Somebody else may have made the cgroup that is to be removed. */
+static void find_cpu_hierarchy(struct cgroups *cgroups)
+{
+    if (cgroups->top[CPU] < 0)
+        cgroups->top[CPU] = open(CGROUP_MOUNT "/cpu/hutch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int remove_folder(int top, const char *name)
 {
     if (top < 0 || unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -491,6 +498,7 @@ int cgroup_remove(struct cgroups *cgroups, const char *name)
 {
     reclaim(cgroups, name);
     if (cgroups->hybrid) {
+        find_cpu_hierarchy(cgroups);
         for (int i = MEMORY; i < HIERARCHY_COUNT; i++) {
             int r = remove_folder(cgroups->top[i], name);
             if (r < 0)
@@ -530,8 +538,6 @@ bool cgroups_sweep(struct cgroups *cgroups, const char *instance_id)
         close_fd(&fd);
         return false;
     }
-    if (cgroups->hybrid && cgroups->top[CPU] < 0)
-        cgroups->top[CPU] = open(CGROUP_MOUNT "/cpu/hutch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while ((entry = readdir(folder)) != NULL) {
         if (strncmp(entry->d_name, instance_id, length) == 0 && entry->d_name[length] == '-')
             clean = sweep_one(cgroups, entry->d_name) && clean;

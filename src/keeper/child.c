@@ -19,6 +19,7 @@ struct child {
     const struct spawn *spawn;
     struct rootfs rootfs;
     int go_fd;
+    int guest_fd; /* where to say SETUP */
     uint64_t steps_ns[STEP_COUNT];
     const char *detail;
 };
@@ -33,7 +34,7 @@ static void send_setup(const struct child *child, enum step step, int error)
                   .steps_ns = {.data = (const uint8_t *)child->steps_ns, .count = STEP_COUNT}},
     };
 
-    if (link_send(child->spawn->guest_fd, &message, NULL, 0) < 0)
+    if (link_send(child->guest_fd, &message, NULL, 0) < 0)
         _exit(1); /* nobody listens any more */
 }
 
@@ -143,7 +144,7 @@ static int wait_for_network(struct child *child)
 }
 
 /* Nothing of the host's stays open: 0 to 2 are the sandbox's /dev/null, 3 the guest link, 4 the cgroup. */
-static int arrange_descriptors(const struct child *child)
+static int arrange_descriptors(struct child *child)
 {
     int guest = fcntl(child->spawn->guest_fd, F_DUPFD, 16);
     int view = fcntl(child->spawn->view_fd, F_DUPFD, 16);
@@ -159,6 +160,7 @@ static int arrange_descriptors(const struct child *child)
     if (dup2(guest, GUEST_FD) < 0 || dup2(view, CGROUP_FD) < 0 || dup3(init, INIT_FD, O_CLOEXEC) < 0 ||
         sys_close_range(INIT_FD + 1, ~0U, 0) < 0)
         return -errno;
+    child->guest_fd = GUEST_FD;
     return 0;
 }
 
@@ -201,7 +203,10 @@ static _Noreturn void become_init(struct child *child)
 
 _Noreturn void child_run(const struct spawn *spawn, int go_fd)
 {
-    struct child child = {.spawn = spawn, .rootfs = {.spawn = spawn, .root_fd = -1, .proc_fd = -1}, .go_fd = go_fd};
+    struct child child = {.spawn = spawn,
+                          .rootfs = {.spawn = spawn, .root_fd = -1, .proc_fd = -1},
+                          .go_fd = go_fd,
+                          .guest_fd = spawn->guest_fd};
     uint64_t start_ns = clock_now_ns();
 
     for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {

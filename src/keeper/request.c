@@ -76,7 +76,7 @@ static int check_dirs(const struct wire_create *create, size_t fd_count, struct 
         if ((wire_u64v_at(create->dir_flags, i) & ~(uint64_t)WIRE_DIR_WRITABLE) != 0)
             return error_set(err, ERROR_INVALID, 0, "unknown flags of a folder");
     }
-    if (create->dir_user >= INNER_IDS)
+    if (create->user >= INNER_IDS)
         return error_set(err, ERROR_INVALID, 0, "the user must be below %d", INNER_IDS);
     return 0;
 }

@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-enum { SANDBOX_UID = 65534, PATH_SIZE = 4200 };
+enum { PATH_SIZE = 4200 };
 
 /* Folders that are writable whatever the root is: where from in W, where to in the root. */
 static const struct {
@@ -93,7 +93,7 @@ int rootfs_disk(struct rootfs *rootfs)
         return call_failed(rootfs, "d/shm");
     for (size_t i = 0; i < sizeof writable / sizeof *writable; i++) {
         if (mkdir(writable[i].source, writable[i].mode) < 0 ||
-            (writable[i].owned && chown(writable[i].source, SANDBOX_UID, SANDBOX_UID) < 0))
+            (writable[i].owned && chown(writable[i].source, rootfs->spawn->user, rootfs->spawn->user) < 0))
             return call_failed(rootfs, writable[i].target);
     }
     return 0;

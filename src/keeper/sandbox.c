@@ -90,7 +90,7 @@ static int open_template(struct making *making, const int *fds, struct error *er
 static int open_dirs(struct making *making, const int *fds, struct error *err)
 {
     const struct wire_create *create = making->create;
-    uint32_t inner = making->sandbox->uid_first + create->dir_user;
+    uint32_t inner = making->sandbox->uid_first + create->user;
     _cleanup_fd_ int userns = -1;
 
     begin(making, STEP_DIRS);
@@ -134,6 +134,7 @@ static int fill_spawn(struct making *making, struct error *err)
     spawn->dirs = making->create->dirs;
     spawn->guest_fd = making->child_fd;
     spawn->uid_first = making->sandbox->uid_first;
+    spawn->user = making->create->user;
     spawn->init_fd = making->maker->init_fd;
     spawn->view_fd = making->view_fd;
     spawn->dev_fd = making->dev_fd;

@@ -14,6 +14,7 @@ struct spawn {
     uint64_t sandbox;
     uint32_t flags; /* WIRE_SPAWN_* */
     uint32_t uid_first;
+    uint32_t user; /* inside: whom the writable folders belong to */
     uint64_t disk_bytes;
     uint64_t disk_inodes;
     struct wire_str hostname;

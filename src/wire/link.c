@@ -30,6 +30,9 @@ int link_receive(int socket, enum wire_sender sender, enum wire_state state, uin
     size_t fd_count = 0;
     ssize_t n = fd_receive(socket, frame, WIRE_FRAME_MAX, fds, fds != NULL ? FD_PASS_MAX : 0, &fd_count);
 
+    /* A peer that ended with something unread resets the connection; what it said before is still there. */
+    if (n == -ECONNRESET)
+        n = fd_receive(socket, frame, WIRE_FRAME_MAX, fds, fds != NULL ? FD_PASS_MAX : 0, &fd_count);
     if (n == -ECONNRESET)
         return 0;
     if (n <= 0)

@@ -64,7 +64,8 @@
 
 /*
  * Descriptors: the root folder when WIRE_CREATE_FOLDER is set, then one per guest path in `dirs`. `dir_flags` has one
- * entry per dir. `dir_user` is the inner uid and gid that stands for `dir_owner` in those folders, and no other does.
+ * entry per dir. `user` is the inner uid and gid that commands run as: the writable folders are its own, and in the
+ * host's folders it stands for `dir_owner`, and no other does.
  */
 #define WIRE_FIELDS_create(F)                                                                                          \
     F(u64, sandbox, 0)                                                                                                 \
@@ -78,7 +79,7 @@
     F(str, hostname, 64)                                                                                               \
     F(strv, dirs, 8192)                                                                                                \
     F(u64v, dir_flags, 16)                                                                                             \
-    F(u32, dir_user, 0)                                                                                                \
+    F(u32, user, 0)                                                                                                    \
     F(u32, dir_owner_uid, 0)                                                                                           \
     F(u32, dir_owner_gid, 0)
 
@@ -143,6 +144,7 @@
     F(u64, sandbox, 0)                                                                                                 \
     F(u32, flags, 0)                                                                                                   \
     F(u32, uid_first, 0)                                                                                               \
+    F(u32, user, 0)                                                                                                    \
     F(u8, tasks, 0)                                                                                                    \
     F(u8, layers, 0)                                                                                                   \
     F(u64, disk_bytes, 0)                                                                                              \
@@ -275,6 +277,7 @@
     F(u64, channel, 0)                                                                                                 \
     F(u8, kind, 0)                                                                                                     \
     F(u32, value, 0)                                                                                                   \
+    F(u8, failed, 0)                                                                                                   \
     F(u64, user_us, 0)                                                                                                 \
     F(u64, system_us, 0)                                                                                               \
     F(u64, peak_bytes, 0)                                                                                              \

@@ -53,6 +53,8 @@ enum { WIRE_EXEC_COLLECT = 1, WIRE_EXEC_STDIN = 2, WIRE_EXEC_TTY = 4 };
 enum wire_filter { WIRE_FILTER_TIGHT = 0, WIRE_FILTER_STANDARD = 1 };
 enum wire_scope { WIRE_SCOPE_PROCESS = 0, WIRE_SCOPE_GROUP = 1, WIRE_SCOPE_TREE = 2 };
 enum wire_stream { WIRE_STREAM_STDOUT = 1, WIRE_STREAM_STDERR = 2 };
+/* What a command that was not started failed at. */
+enum wire_failed { WIRE_FAILED_PROGRAM = 0, WIRE_FAILED_FOLDER = 1, WIRE_FAILED_SETUP = 2 };
 enum wire_exit_kind { WIRE_EXIT_CODE = 0, WIRE_EXIT_SIGNAL = 1, WIRE_EXIT_NOT_STARTED = 2 };
 
 struct wire_str {
