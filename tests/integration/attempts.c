@@ -172,6 +172,26 @@ int payload_attempts(char **argv)
     return 0;
 }
 
+/* The answer to every address family there is, with every kind of socket. */
+int payload_families(char **argv)
+{
+    char name[32];
+    int ends[2];
+
+    (void)argv;
+    for (int family = 0; family < 64; family++) {
+        (void)snprintf(name, sizeof name, "socket-%d", family);
+        say(name, socket(family, SOCK_DGRAM, 0));
+        (void)snprintf(name, sizeof name, "pair-%d", family);
+        say(name, socketpair(family, SOCK_DGRAM, 0, ends));
+    }
+    for (int protocol = 0; protocol < 32; protocol++) {
+        (void)snprintf(name, sizeof name, "netlink-%d", protocol);
+        say(name, socket(AF_NETLINK, SOCK_RAW, protocol));
+    }
+    return 0;
+}
+
 int payload_set_id(char **argv)
 {
     struct open_how how = {.flags = O_CREAT | O_WRONLY, .mode = 04755};

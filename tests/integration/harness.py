@@ -4,6 +4,8 @@ A test is a function with a docstring for a name, marked @case. harness.main() r
 place: before the next one starts, no process, cgroup or instance of the last may be left. Programs and folders come
 from ctest through the environment; by hand `HUTCH=build/hutch PAYLOAD=... tests/integration/test_run.py` does the same.
 """
+
+import atexit
 import ctypes
 import dataclasses
 import functools
@@ -99,7 +101,9 @@ def _short(value: object) -> str:
 @functools.cache
 def place() -> pathlib.Path:
     """The folder of this test program, root's alone, removed at its end."""
-    return pathlib.Path(tempfile.mkdtemp(prefix="hutch-test-", dir="/var/tmp"))
+    path = pathlib.Path(tempfile.mkdtemp(prefix="hutch-test-", dir="/var/tmp"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 @functools.cache
@@ -191,6 +195,12 @@ def wait_ready(process: subprocess.Popen) -> None:
         raise Failed(f"the payload said {line!r}, not that it is ready; stderr {_short(finish(process).err)}")
 
 
+def take_terminal() -> None:
+    """In the child: standard input becomes the controlling terminal."""
+    os.setsid()
+    os.close(os.open(os.ttyname(0), os.O_RDWR))
+
+
 def processes_with(word: str) -> list[int]:
     """Host pids of processes that have this word among their arguments."""
     found = []
@@ -215,6 +225,11 @@ def _is_hutch(pid: int) -> bool:
         return True
 
 
+def status_of(text: str) -> dict[str, str]:
+    """The lines of /proc/PID/status."""
+    return {name: value.strip() for name, value in (line.split(":", 1) for line in text.splitlines())}
+
+
 def traces() -> set[str]:
     """Everything that a sandbox has on the host outside of its processes and its state folder."""
     return {*glob.glob(f"{INSTANCES}/*"), *glob.glob(f"{CGROUPS}/hutch/*/"), *glob.glob(f"{CGROUPS}/*/hutch/*/")}
@@ -222,11 +237,17 @@ def traces() -> set[str]:
 
 def children() -> list[int]:
     """Our children: orphans of killed runs included, because we are their reaper."""
-    return [int(pid) for path in glob.glob("/proc/self/task/*/children")
-            for pid in pathlib.Path(path).read_text().split()]
+    found = []
+    for path in glob.glob("/proc/self/task/*/children"):
+        try:
+            found += map(int, pathlib.Path(path).read_text(encoding="ascii").split())
+        except OSError:
+            pass  # a thread that has ended
+    return found
 
 
-def _reaped() -> bool:
+def reap_orphans() -> bool:
+    """Wait for all children that have ended; true when none is left. Not while a Popen of ours is not waited for."""
     for pid in children():
         try:
             os.waitpid(pid, os.WNOHANG)
@@ -244,7 +265,7 @@ def nothing_left(before: set[str], seconds: float = 10) -> None:
         left.intersection_update(traces())
         return not left
 
-    eventually("the last process has ended", _reaped, seconds)
+    eventually("the last process has ended", reap_orphans, seconds)
     try:
         eventually("traces", is_gone, seconds)
     except Failed:
@@ -262,7 +283,7 @@ def _try(function: Callable[[], None]) -> tuple[bool, str]:
         return True, f"SKIP {skipped}"
     except Failed as failed:
         return False, str(failed)
-    except Exception:  # pylint: disable=broad-except
+    except Exception:
         return False, traceback.format_exc()
 
 
@@ -271,17 +292,21 @@ def main() -> None:
     if os.geteuid() != 0:
         sys.exit("these tests make sandboxes and need root")
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Now, because later there may be threads that want them first.
+    for prepare in (state, payload_root, payload_dir):
+        prepare()
     wanted = [function for function in _cases if len(sys.argv) < 2 or function.__name__ in sys.argv[1:]]
     for number, function in enumerate(wanted, 1):
         name = " ".join((function.__doc__ or function.__name__).split()).rstrip(".")
         held, comment = _try(function)
-        print(f"{'ok' if held else 'not ok'} {number} - {name}{' # ' + comment if held and comment else ''}", flush=True)
+        print(
+            f"{'ok' if held else 'not ok'} {number} - {name}{' # ' + comment if held and comment else ''}", flush=True
+        )
         if not held:
             failures += 1
             print("\n".join(f"# {line}" for line in comment.splitlines()), flush=True)
             for pid in children():
                 os.kill(pid, signal.SIGKILL)
-            eventually("the last process has ended", _reaped)
+            eventually("the last process has ended", reap_orphans)
     print(f"1..{len(wanted)}")
-    shutil.rmtree(place(), ignore_errors=True)
     sys.exit(1 if failures else 0)

@@ -240,6 +240,11 @@ static int start_threads(char **argv)
 /* Leave a process behind that belongs to no session of ours, keeps the streams open and ignores what it can. */
 static int daemonise(char **argv)
 {
+    int ready[2];
+    char byte;
+
+    if (pipe(ready) < 0)
+        return 1;
     if (fork() == 0) {
         (void)setsid();
         for (int signal_number = 1; signal_number < 32; signal_number++)
@@ -247,9 +252,13 @@ static int daemonise(char **argv)
         if (fork() != 0)
             _exit(0);
         say_ready();
-        wait_for_ever();
+        (void)close(ready[0]);
+        if (write(ready[1], "r", 1) == 1)
+            wait_for_ever();
     }
     (void)wait(NULL);
+    if (read(ready[0], &byte, 1) != 1)
+        return 1;
     if (argv[0] != NULL && strcmp(argv[0], "stay") == 0)
         wait_for_ever();
     return 0;
@@ -279,6 +288,40 @@ static int print_signals(char **argv)
         (void)fflush(stdout);
     }
     return 0;
+}
+
+/* Print "NAME NUMBER" for each signal that comes, in a line of one write. */
+static _Noreturn void print_named_signals(const char *name)
+{
+    sigset_t set;
+    char line[64];
+    int got = 0;
+
+    (void)sigfillset(&set);
+    (void)dprintf(STDOUT_FILENO, "%s ready\n", name);
+    while (sigwait(&set, &got) == 0) {
+        int length = snprintf(line, sizeof line, "%s %d\n", name, got);
+        if (write(STDOUT_FILENO, line, (size_t)length) != length)
+            break;
+    }
+    _exit(1);
+}
+
+/* Three processes: the command's own, one in its group, and one that left group and session. */
+static int make_family(char **argv)
+{
+    sigset_t set;
+
+    (void)argv;
+    (void)sigfillset(&set);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    if (fork() == 0)
+        print_named_signals("group");
+    if (fork() == 0) {
+        (void)setsid();
+        print_named_signals("session");
+    }
+    print_named_signals("main");
 }
 
 /* A line every 20 ms: who stops it, and for how long, can be read off the pauses. */
@@ -401,6 +444,7 @@ static const struct {
     {"daemon", daemonise},
     {"stubborn", ignore_signals},
     {"signals", print_signals},
+    {"family", make_family},
     {"tick", tick},
     {"sleep", sleep_for},
     {"spin", spin},
@@ -410,6 +454,7 @@ static const struct {
     {"open-many", open_many},
     {"lock", hold_lock},
     {"attempts", payload_attempts},
+    {"families", payload_families},
     {"set-id", payload_set_id},
     {"int80", payload_int80},
     {"x32", payload_x32},

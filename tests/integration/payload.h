@@ -6,6 +6,9 @@
 /* Every forbidden system call, tried for real: a line "NAME NUMBER" each. */
 int payload_attempts(char **argv);
 
+/* Every address family and netlink protocol. */
+int payload_families(char **argv);
+
 /* Every way to a set-user-ID or set-group-ID bit on a file in folder argv[0]. */
 int payload_set_id(char **argv);
 

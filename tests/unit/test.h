@@ -21,6 +21,10 @@
 
 #include <cmocka.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 #define TEST(name) static void name(void **state __attribute__((unused)))
@@ -79,4 +83,16 @@ static inline void test_write(int dir, const char *path, const char *text)
 static inline void test_sockets(int ends[2])
 {
     assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), errno);
+}
+
+/*
+ * After a command was started. Until execve it runs on our stack, in frames that never return, and AddressSanitizer
+ * would take what they used for theirs still.
+ */
+static inline void test_reclaim_stack(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    enum { MORE_THAN_IT_USED = 65536 };
+    __asan_unpoison_memory_region((char *)__builtin_frame_address(0) - MORE_THAN_IT_USED, MORE_THAN_IT_USED);
+#endif
 }

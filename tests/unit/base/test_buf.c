@@ -130,9 +130,8 @@ TEST(test_json_cap)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append_grows), cmocka_unit_test(test_append_nothing),
-        cmocka_unit_test(test_append_cap),   cmocka_unit_test(test_release),
-        cmocka_unit_test(test_printf),       cmocka_unit_test(test_json),
+        cmocka_unit_test(test_append_grows), cmocka_unit_test(test_append_nothing), cmocka_unit_test(test_append_cap),
+        cmocka_unit_test(test_release),      cmocka_unit_test(test_printf),         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_nul),     cmocka_unit_test(test_json_cap),
     };
     return cmocka_run_group_tests_name("base/buf", tests, NULL, NULL);

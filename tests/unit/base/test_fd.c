@@ -185,13 +185,12 @@ TEST(test_ends)
         r = fd_send(ends[0], data, sizeof data, NULL, 0);
     while (r == 0);
     assert_int_equal(r, -EAGAIN);
-    (void)close(ends[1]);
-    assert_int_equal(fd_send(ends[0], "x", 1, NULL, 0), -EPIPE);
-    (void)close(ends[0]);
+    fd_close_many(ends, 2);
 
     test_sockets(ends);
     (void)close(ends[0]);
     assert_int_equal(fd_receive(ends[1], &byte, 1, NULL, 0, NULL), 0);
+    assert_int_equal(fd_send(ends[1], "x", 1, NULL, 0), -EPIPE);
     (void)close(ends[1]);
     assert_int_equal(fd_receive(-1, &byte, 1, NULL, 0, NULL), -EBADF);
 }

@@ -77,14 +77,8 @@ TEST(test_cut_nonsense)
         size_t length;
         size_t cut;
     } rows[] = {
-        {"\x80", 1, 1},
-        {"\x80\x80\x80\x80\x80", 5, 5},
-        {"a\xff", 2, 2},
-        {"a\xc0", 2, 2},
-        {"a\xf5\x80", 3, 3},
-        {"\xc3\xa9\xa9", 3, 3},
-        {"\xf0", 1, 0},
-        {"", 0, 0},
+        {"\x80", 1, 1},      {"\x80\x80\x80\x80\x80", 5, 5}, {"a\xff", 2, 2}, {"a\xc0", 2, 2},
+        {"a\xf5\x80", 3, 3}, {"\xc3\xa9\xa9", 3, 3},         {"\xf0", 1, 0},  {"", 0, 0},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
@@ -94,8 +88,9 @@ TEST(test_cut_nonsense)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_code_point), cmocka_unit_test(test_nothing_else), cmocka_unit_test(test_four_bytes),
-        cmocka_unit_test(test_cut),              cmocka_unit_test(test_cut_nonsense),
+        cmocka_unit_test(test_every_code_point), cmocka_unit_test(test_nothing_else),
+        cmocka_unit_test(test_four_bytes),       cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_cut_nonsense),
     };
     return cmocka_run_group_tests_name("base/utf8", tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ TEST(test_two_keepers)
     (void)close(folder);
 }
 
-/* A claim ends with its keeper however that ends, unless somebody else still holds a copy of the descriptor. */
+/* A claim ends with its keeper however that ends. */
 TEST(test_killed_keeper)
 {
     int folder = test_folder();
@@ -106,18 +106,31 @@ TEST(test_killed_keeper)
     bool seen[SLOTS] = {false};
     for (size_t i = 0; i < SLOTS; i++)
         (void)claim_new(ids, seen);
-
-    int copy = dup(ids_claim_fd(ids));
-    ids_free(ids);
-    ids = make_ids(folder);
-    assert_exhausted(ids);
-    (void)close(copy);
-    memset(seen, 0, sizeof seen);
-    (void)claim_new(ids, seen);
     ids_free(ids);
     (void)close(folder);
     (void)close(ends[0]);
     (void)close(ends[1]);
+}
+
+/* A claim is passed on with the descriptor, and ends with the last copy of it. */
+TEST(test_passed_on)
+{
+    int folder = test_folder();
+    struct ids *ids = make_ids(folder);
+    struct ids *other = make_ids(folder);
+    bool seen[SLOTS] = {false};
+
+    for (size_t i = 0; i < SLOTS; i++)
+        (void)claim_new(ids, seen);
+    int copy = dup(ids_claim_fd(ids));
+    assert_true(copy >= 0);
+    ids_free(ids);
+    assert_exhausted(other);
+    (void)close(copy);
+    memset(seen, 0, sizeof seen);
+    (void)claim_new(other, seen);
+    ids_free(other);
+    (void)close(folder);
 }
 
 /* What other tools were given is never claimed, be it a whole range or a single id of it. Slot 100 is 6553600. */
@@ -171,10 +184,8 @@ static int hide_etc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_ranges),
-        cmocka_unit_test(test_two_keepers),
-        cmocka_unit_test(test_killed_keeper),
-        cmocka_unit_test(test_other_tools),
+        cmocka_unit_test(test_own_ranges), cmocka_unit_test(test_two_keepers), cmocka_unit_test(test_killed_keeper),
+        cmocka_unit_test(test_passed_on),  cmocka_unit_test(test_other_tools),
     };
     return cmocka_run_group_tests_name("keeper/ids", tests, hide_etc, NULL);
 }

@@ -2,6 +2,7 @@
 #include "keeper/instance.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 
 #define DEAD "00000000deadbeef"
@@ -39,14 +40,18 @@ TEST(test_claim)
     assert_int_equal(a.lock_fd, -1);
 }
 
-TEST(test_forget)
+/* Who holds the lock through another descriptor may end the instance in its place. */
+TEST(test_adopt)
 {
     struct instance instance = make_instance();
+    struct instance adopted;
 
-    test_write(instance.instances_fd, DEAD, "");
-    instance_forget(DEAD);
-    assert_false(exists(&instance, DEAD));
+    assert_int_equal(instance_adopt(&adopted, instance.id), 0);
+    assert_string_equal(adopted.id, instance.id);
     assert_true(exists(&instance, instance.id));
+    instance_forget(&adopted);
+    assert_false(exists(&instance, instance.id));
+    assert_int_equal(adopted.instances_fd, -1);
     instance_release(&instance);
 }
 
@@ -122,8 +127,8 @@ TEST(test_foreign_folder)
         mode_t mode;
         bool may;
     } rows[] = {
-        {"/run/hutch", 0, 0755, true},      {"/run/hutch", 0, 0775, false},       {"/run/hutch", 0, 0757, false},
-        {"/run/hutch", 1, 0755, false},     {INSTANCES_FOLDER, 0, 0770, false},   {INSTANCES_FOLDER, 1, 0700, false},
+        {"/run/hutch", 0, 0755, true},     {"/run/hutch", 0, 0775, false},     {"/run/hutch", 0, 0757, false},
+        {"/run/hutch", 1, 0755, false},    {INSTANCES_FOLDER, 0, 0770, false}, {INSTANCES_FOLDER, 1, 0700, false},
         {INSTANCES_FOLDER, 0, 0700, true},
     };
 
@@ -160,7 +165,7 @@ static int hide_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_claim),        cmocka_unit_test(test_forget),         cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_claim),        cmocka_unit_test(test_adopt),          cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_sweep_killed), cmocka_unit_test(test_foreign_folder),
     };
     return cmocka_run_group_tests_name("keeper/instance", tests, hide_run, NULL);

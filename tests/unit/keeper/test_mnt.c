@@ -27,7 +27,7 @@ static const struct {
 } paths[] = {
     {"a", 0, 0},
     {"a/b", 0, 0},
-    {"file", -ENOTDIR, -ENOTDIR},
+    {"file", -ENOTDIR, -EINVAL},
     {"missing", -ENOENT, -ENOENT},
     {"out", -ELOOP, -ELOOP},
     {"out/etc", -ELOOP, -ELOOP},
@@ -136,7 +136,8 @@ TEST(test_idmap)
     int copy = -1;
     int userns = -1;
 
-    assert_int_equal(userns_new((struct userns_map){0, 131072, 10}, (struct userns_map){0, 196608, 10}, &userns, &err), 0);
+    assert_int_equal(userns_new((struct userns_map){0, 131072, 10}, (struct userns_map){0, 196608, 10}, &userns, &err),
+                     0);
     test_write(AT_FDCWD, "/run/mine", "");
     assert_int_equal(mnt_copy(AT_FDCWD, "/run", 0, &copy), 0);
     assert_int_equal(mnt_idmap(copy, userns), 0);

@@ -17,63 +17,61 @@ static struct wire_create valid_create(void)
 
 /* A number of CREATE, and of LIMITS where that has it too. */
 struct number_row {
-    const char *name;
     size_t offset;
     size_t size;
     size_t limits_offset; /* 0: not in LIMITS, where the sandbox comes first */
     uint64_t value;
     bool may;
+    const char *name;
 };
 
-#define NUMBER(field, value, may)                                                                                      \
-    {#field " " #value, offsetof(struct wire_create, field), sizeof((struct wire_create *)0)->field, 0, value, may}
-#define AMOUNT(field, value, may)                                                                                      \
-    {#field " " #value, offsetof(struct wire_create, field), sizeof((struct wire_create *)0)->field,                   \
-     offsetof(struct wire_limits, field), value, may}
+#define FIELD(field) offsetof(struct wire_create, field), sizeof((struct wire_create *)0)->field
+#define NUMBER(field, value, may) FIELD(field), 0, value, may, #field " " #value
+#define AMOUNT(field, value, may) FIELD(field), offsetof(struct wire_limits, field), value, may, #field " " #value
 
 static const struct number_row numbers[] = {
-    AMOUNT(memory_bytes, 0, false),
-    AMOUNT(memory_bytes, 2 * MIB - 1, false),
-    AMOUNT(memory_bytes, 2 * MIB, true),
-    AMOUNT(memory_bytes, INT64_MAX, true),
-    AMOUNT(memory_bytes, UINT64_C(1) << 63, false),
-    AMOUNT(memory_bytes, UINT64_MAX, false),
-    AMOUNT(processes, 0, false),
-    AMOUNT(processes, 1, true),
-    AMOUNT(processes, 1 << 20, true),
-    AMOUNT(processes, (1 << 20) + 1, false),
-    AMOUNT(processes, UINT32_MAX, false),
-    AMOUNT(cpu_milli, 0, true),
-    AMOUNT(cpu_milli, 9, false),
-    AMOUNT(cpu_milli, 10, true),
-    AMOUNT(cpu_milli, 4096000, true),
-    AMOUNT(cpu_milli, 4096001, false),
-    AMOUNT(cpu_milli, UINT32_MAX, false),
-    AMOUNT(cpu_weight, 0, true),
-    AMOUNT(cpu_weight, 1, true),
-    AMOUNT(cpu_weight, 10000, true),
-    AMOUNT(cpu_weight, 10001, false),
-    AMOUNT(cpu_weight, UINT32_MAX, false),
-    NUMBER(disk_bytes, 0, false),
-    NUMBER(disk_bytes, 65535, false),
-    NUMBER(disk_bytes, 65536, true),
-    NUMBER(disk_bytes, 512 * MIB, true),
-    NUMBER(disk_bytes, 512 * MIB + 1, false),
-    NUMBER(disk_bytes, UINT64_MAX, false),
-    NUMBER(disk_inodes, 0, false),
-    NUMBER(disk_inodes, 63, false),
-    NUMBER(disk_inodes, 64, true),
-    NUMBER(disk_inodes, INT32_MAX, true),
-    NUMBER(disk_inodes, UINT64_C(1) << 31, false),
-    NUMBER(disk_inodes, UINT64_MAX, false),
-    NUMBER(dir_user, 0, true),
-    NUMBER(dir_user, 65535, true),
-    NUMBER(dir_user, 65536, false),
-    NUMBER(dir_user, UINT32_MAX, false),
-    NUMBER(flags, WIRE_CREATE_ROOT_RW, false),
-    NUMBER(flags, 4, false),
-    NUMBER(flags, UINT32_MAX, false),
-    NUMBER(sandbox, UINT64_MAX, true),
+    {AMOUNT(memory_bytes, 0, false)},
+    {AMOUNT(memory_bytes, 2 * MIB - 1, false)},
+    {AMOUNT(memory_bytes, 2 * MIB, true)},
+    {AMOUNT(memory_bytes, INT64_MAX, true)},
+    {AMOUNT(memory_bytes, UINT64_C(1) << 63, false)},
+    {AMOUNT(memory_bytes, UINT64_MAX, false)},
+    {AMOUNT(processes, 0, false)},
+    {AMOUNT(processes, 1, true)},
+    {AMOUNT(processes, 1 << 20, true)},
+    {AMOUNT(processes, (1 << 20) + 1, false)},
+    {AMOUNT(processes, UINT32_MAX, false)},
+    {AMOUNT(cpu_milli, 0, true)},
+    {AMOUNT(cpu_milli, 9, false)},
+    {AMOUNT(cpu_milli, 10, true)},
+    {AMOUNT(cpu_milli, 4096000, true)},
+    {AMOUNT(cpu_milli, 4096001, false)},
+    {AMOUNT(cpu_milli, UINT32_MAX, false)},
+    {AMOUNT(cpu_weight, 0, true)},
+    {AMOUNT(cpu_weight, 1, true)},
+    {AMOUNT(cpu_weight, 10000, true)},
+    {AMOUNT(cpu_weight, 10001, false)},
+    {AMOUNT(cpu_weight, UINT32_MAX, false)},
+    {NUMBER(disk_bytes, 0, false)},
+    {NUMBER(disk_bytes, 65535, false)},
+    {NUMBER(disk_bytes, 65536, true)},
+    {NUMBER(disk_bytes, 512 * MIB, true)},
+    {NUMBER(disk_bytes, 512 * MIB + 1, false)},
+    {NUMBER(disk_bytes, UINT64_MAX, false)},
+    {NUMBER(disk_inodes, 0, false)},
+    {NUMBER(disk_inodes, 63, false)},
+    {NUMBER(disk_inodes, 64, true)},
+    {NUMBER(disk_inodes, INT32_MAX, true)},
+    {NUMBER(disk_inodes, UINT64_C(1) << 31, false)},
+    {NUMBER(disk_inodes, UINT64_MAX, false)},
+    {NUMBER(user, 0, true)},
+    {NUMBER(user, 65535, true)},
+    {NUMBER(user, 65536, false)},
+    {NUMBER(user, UINT32_MAX, false)},
+    {NUMBER(flags, WIRE_CREATE_ROOT_RW, false)},
+    {NUMBER(flags, UINT32_C(1) << 31, false)},
+    {NUMBER(flags, UINT32_MAX, false)},
+    {NUMBER(sandbox, UINT64_MAX, true)},
 };
 
 static void set_number(void *message, size_t offset, size_t size, uint64_t value)
@@ -123,9 +121,9 @@ TEST(test_hostname)
         const char *name;
         bool may;
     } rows[] = {
-        {"a", true},     {"web-1.example", true},    {"89", true},     {LETTERS_60 "abc", true}, {LETTERS_60 "abcd", false},
-        {"", false},     {"a_b", false},             {"a b", false},   {"a/b", false},           {"a\nb", false},
-        {"a\x01", false}, {"caf\xc3\xa9", false},    {"%n", false},
+        {"a", true},      {"web-1.example", true}, {"89", true},   {LETTERS_60 "abc", true}, {LETTERS_60 "abcd", false},
+        {"", false},      {"a_b", false},          {"a b", false}, {"a/b", false},           {"a\nb", false},
+        {"a\x01", false}, {"caf\xc3\xa9", false},  {"%n", false},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -136,21 +134,48 @@ TEST(test_hostname)
     }
 }
 
-#define PART_255                                                                                                       \
-    LETTERS_60 LETTERS_60 LETTERS_60 LETTERS_60 "123456789012345"
+#define PART_255 LETTERS_60 LETTERS_60 LETTERS_60 LETTERS_60 "123456789012345"
 
 static const struct {
     const char *path;
     bool may;
 } paths[] = {
-    {"/workspace", true},    {"/a/b/c", true},       {"/a/.b", true},     {"/a/..b", true},  {"/a/...", true},
-    {"/process", true},      {"/devices", true},     {"/a/proc", true},   {"/a b", true},    {"/" PART_255, true},
-    {"/" PART_255 "x", false}, {"/a/" PART_255 "x/b", false},
-    {"", false},             {"/", false},           {"//", false},       {"a", false},      {"a/b", false},
-    {"./a", false},          {"../a", false},        {"/.", false},       {"/..", false},    {"/a/.", false},
-    {"/a/..", false},        {"/a/../b", false},     {"/a/./b", false},   {"/a//b", false},  {"//a", false},
-    {"/a/", false},          {"/proc", false},       {"/proc/1", false},  {"/dev", false},   {"/dev/null", false},
-    {"/dev/../a", false},    {"/a/../proc", false},  {"//proc", false},   {"/./proc", false},
+    {"/workspace", true},
+    {"/a/b/c", true},
+    {"/a/.b", true},
+    {"/a/..b", true},
+    {"/a/...", true},
+    {"/process", true},
+    {"/devices", true},
+    {"/a/proc", true},
+    {"/a b", true},
+    {"/" PART_255, true},
+    {"/" PART_255 "x", false},
+    {"/a/" PART_255 "x/b", false},
+    {"", false},
+    {"/", false},
+    {"//", false},
+    {"a", false},
+    {"a/b", false},
+    {"./a", false},
+    {"../a", false},
+    {"/.", false},
+    {"/..", false},
+    {"/a/.", false},
+    {"/a/..", false},
+    {"/a/../b", false},
+    {"/a/./b", false},
+    {"/a//b", false},
+    {"//a", false},
+    {"/a/", false},
+    {"/proc", false},
+    {"/proc/1", false},
+    {"/dev", false},
+    {"/dev/null", false},
+    {"/dev/../a", false},
+    {"/a/../proc", false},
+    {"//proc", false},
+    {"/./proc", false},
 };
 
 TEST(test_guest_paths)

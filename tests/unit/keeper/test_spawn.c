@@ -12,6 +12,7 @@ static struct spawn make_spawn(uint32_t flags, size_t tasks, size_t layers, size
     spawn.sandbox = 77;
     spawn.flags = flags;
     spawn.uid_first = 65536;
+    spawn.user = 33;
     spawn.disk_bytes = 88;
     spawn.disk_inodes = 99;
     spawn.hostname = wire_str("host");
@@ -44,7 +45,7 @@ static void assert_fds_equal(const int *a, const int *b, size_t count)
 
 static void assert_same(const struct spawn *a, const struct spawn *b)
 {
-    assert_true(a->sandbox == b->sandbox && a->flags == b->flags && a->uid_first == b->uid_first);
+    assert_true(a->sandbox == b->sandbox && a->flags == b->flags && a->uid_first == b->uid_first && a->user == b->user);
     assert_true(a->disk_bytes == b->disk_bytes && a->disk_inodes == b->disk_inodes);
     assert_true(a->hostname.text == b->hostname.text && a->hostname.length == b->hostname.length);
     assert_true(a->dirs.data == b->dirs.data && a->dirs.length == b->dirs.length && a->dirs.count == b->dirs.count);
@@ -91,8 +92,13 @@ TEST(test_too_many)
         uint8_t layers;
         uint32_t dirs;
     } rows[] = {
-        {SPAWN_TASKS_MAX + 1, 1, 0}, {0, SPAWN_LAYERS_MAX + 1, 0}, {0, 1, WIRE_DIRS_MAX + 1}, {0, 0, 0},
-        {255, 1, 0},                 {0, 255, 0},                  {0, 1, UINT32_MAX},
+        {SPAWN_TASKS_MAX + 1, 1, 0},
+        {0, SPAWN_LAYERS_MAX + 1, 0},
+        {0, 1, WIRE_DIRS_MAX + 1},
+        {0, 0, 0},
+        {255, 1, 0},
+        {0, 255, 0},
+        {0, 1, UINT32_MAX},
     };
     static const int fds[600];
     struct spawn least = make_spawn(0, 0, 1, 0);

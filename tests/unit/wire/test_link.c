@@ -111,7 +111,8 @@ TEST(test_garbage)
     size_t open_before = test_open_fds();
     for (size_t length = 1; length <= sizeof garbage; length++) {
         assert_int_equal(fd_send(ends[0], garbage, length, ends, 2), 0);
-        assert_int_equal(link_receive(ends[1], WIRE_BY_KEEPER, WIRE_IN_RUNNING, frame, &message, fds, &count), -EBADMSG);
+        assert_int_equal(link_receive(ends[1], WIRE_BY_KEEPER, WIRE_IN_RUNNING, frame, &message, fds, &count),
+                         -EBADMSG);
     }
     assert_int_equal(fd_send(ends[0], too_long, sizeof too_long, ends, 2), 0);
     assert_true(link_receive(ends[1], WIRE_BY_KEEPER, WIRE_IN_RUNNING, frame, &message, fds, &count) < 0);
