@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -89,6 +90,12 @@ static inline int sys_pidfd_send_signal(int pidfd, int signal_number)
 static inline int sys_execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
 {
     return (int)syscall(SYS_execveat, fd, path, argv, envp, flags);
+}
+
+/* Of this process. glibc wants an enum for the resource where others want an int. */
+static inline int sys_prlimit(int resource, const struct rlimit *limit, struct rlimit *ret_limit)
+{
+    return (int)syscall(SYS_prlimit64, 0, resource, limit, ret_limit);
 }
 
 static inline int sys_close_range(unsigned first, unsigned last, unsigned flags)

@@ -166,9 +166,10 @@ static int add_dir(struct run_options *options, const char *value, struct error 
         return bad_value(err, "--dir", value, "HOST[:GUEST][:ro|rw]");
     memcpy(dir->host, value, host);
     memcpy(dir->guest, guest > 0 ? rest : "/workspace", guest > 0 ? guest : sizeof "/workspace");
-    if (!request_is_guest_path(dir->guest))
+    if (!request_is_guest_path(dir->guest) || strchr(dir->guest, ':') != NULL)
         return error_set(err, ERROR_INVALID, 0,
-                         "--dir: '%.100s' must be an absolute path inside the sandbox, not /, /proc or /dev",
+                         "--dir: '%.100s' must be an absolute path inside the sandbox without a colon, not /, /proc or "
+                         "/dev; behind it may come :ro or :rw",
                          dir->guest);
     dir->writable = !has_mode || strcmp(mode, "rw") == 0;
     options->dir_count++;

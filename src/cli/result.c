@@ -26,7 +26,7 @@ enum run_limit result_limit(const struct result *result)
     /* A command that ended well was not stopped by what follows. */
     if (result->has_exit && exit->kind == WIRE_EXIT_CODE && exit->value == 0)
         return LIMIT_NONE;
-    if (result->has_exit && exit->kind == WIRE_EXIT_SIGNAL && exit->value == SIGXFSZ)
+    if (result->has_exit && exit->kind == WIRE_EXIT_SIGNAL && exit->value == SIGXFSZ && result->file_bytes != 0)
         return LIMIT_FILE_SIZE;
     if (result->processes_refused > 0)
         return LIMIT_PROCESSES;

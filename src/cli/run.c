@@ -250,6 +250,16 @@ static int occupy_standard_descriptors(void)
     return 0;
 }
 
+/* Also when the options could not be parsed to their end. */
+static bool wants_json(char **argv)
+{
+    for (; *argv != NULL && strcmp(*argv, "--") != 0; argv++) {
+        if (strcmp(*argv, "--json") == 0)
+            return true;
+    }
+    return false;
+}
+
 int run_main(char **argv)
 {
     uint64_t start_ns = clock_now_ns();
@@ -268,7 +278,7 @@ int run_main(char **argv)
         r = error_set(&err, ERROR_DENIED, 0,
                       "making a sandbox needs root (what runs in it has none): sudo hutch run ...");
     if (r < 0) {
-        result_print_error(&err, STEP_NONE, options.json);
+        result_print_error(&err, STEP_NONE, wants_json(argv));
         options_release(&options);
         return EXIT_HUTCH;
     }

@@ -23,7 +23,8 @@ enum {
     INODE_PER_BYTES = 4096,
     INODES_LEAST = 1024,
     REPLY_LIMIT_MS = 20000, /* a keeper that says nothing for so long never will */
-    READ_LIMIT_MS = 2000,   /* an init that reads nothing for so long never will */
+    ERRNO_MAX = 4095,
+    READ_LIMIT_MS = 2000, /* an init that reads nothing for so long never will */
 };
 
 static uint8_t frame[WIRE_FRAME_MAX];
@@ -31,7 +32,14 @@ static uint8_t frame[WIRE_FRAME_MAX];
 void session_init(struct session *session, struct run_options *options, uint64_t start_ns)
 {
     *session = (struct session){
-        .options = options, .client_fd = -1, .keeper_end = -1, .init_fd = -1, .guest_fd = -1, .start_ns = start_ns};
+        .options = options,
+        .client_fd = -1,
+        .keeper_end = -1,
+        .init_fd = -1,
+        .guest_fd = -1,
+        .result = {.file_bytes = options->file_bytes},
+        .start_ns = start_ns,
+    };
     sink_init(&session->sinks[0], options->json ? -1 : STDOUT_FILENO, COLLECT_CAP);
     sink_init(&session->sinks[1], options->json ? -1 : STDERR_FILENO, COLLECT_CAP);
 }
@@ -358,10 +366,10 @@ static int raise_limit(int resource, uint64_t *wanted, bool asked, const char *o
 {
     struct rlimit limit;
 
-    if (*wanted == 0 || getrlimit(resource, &limit) < 0 || limit.rlim_max >= *wanted)
+    if (*wanted == 0 || sys_prlimit(resource, NULL, &limit) < 0 || limit.rlim_max >= *wanted)
         return 0;
     struct rlimit raised = {limit.rlim_cur, *wanted};
-    if (setrlimit(resource, &raised) == 0)
+    if (sys_prlimit(resource, &raised, NULL) == 0)
         return 0;
     if (asked)
         return error_set(err, ERROR_LIMIT, EPERM, "%s: your own hard limit is %llu and can't be raised", option,
@@ -402,6 +410,8 @@ int session_handle_keeper(struct session *session, struct error *err)
         return error_set(err, ERROR_PROTOCOL, r < 0 ? -r : EPIPE, "hearing from the keeper");
     switch ((int)message.type) { /* only some of them come here */
     case WIRE_CREATED:
+        if (fd_count != 1)
+            return error_set(err, ERROR_PROTOCOL, EBADMSG, "hearing from the keeper");
         session->guest_fd = fds[0];
         add_steps(session, message.created.steps_ns);
         return fcntl(session->guest_fd, F_SETFL, O_NONBLOCK) < 0 ? error_errno(err, "preparing the guest link") : 0;
@@ -440,6 +450,8 @@ static int setup_failed(struct session *session, const struct wire_setup *setup,
     add_steps(session, setup->steps_ns);
     if (setup->error == 0)
         return 0;
+    if (setup->error > ERRNO_MAX)
+        return -EBADMSG;
     session->failed_step = setup->step;
     return error_set(err, ERROR_SYSTEM, (int)setup->error, "%s", setup->detail.text);
 }

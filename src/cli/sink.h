@@ -25,7 +25,8 @@ struct sink {
 void sink_init(struct sink *sink, int fd, size_t collect_cap);
 void sink_release(struct sink *sink);
 
-/* Take bytes at `offset`, which must be where the last ones ended. -EBADMSG when it is not, -ENOMEM. */
+/* Take bytes at `offset`, which must be where the last ones ended. -EBADMSG when it is not, -ENOBUFS when it
+ * is more than was acknowledged room for, -ENOMEM. */
 _must_use_ int sink_take(struct sink *sink, uint64_t offset, const void *data, size_t length);
 
 /* Write what the descriptor takes now. */

@@ -50,7 +50,7 @@ static int set_limits(const struct wire_exec *exec)
 
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct rlimit limit = {limits[i].value, limits[i].value};
-        if (limits[i].value != 0 && setrlimit(limits[i].resource, &limit) < 0)
+        if (limits[i].value != 0 && sys_prlimit(limits[i].resource, &limit, NULL) < 0)
             return -errno;
     }
     return 0;
@@ -162,16 +162,12 @@ static _Noreturn void run_child(struct launch *launch)
 __attribute__((noinline)) static pid_t clone_and_run(struct clone_args *args, struct launch *launch)
 {
     long result;
-#ifdef __x86_64__
+#ifndef __x86_64__
+#error "written for x86-64: with a copy of its memory the child could not say what failed"
+#endif
     __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_clone3), "D"(args), "S"(sizeof *args) : "rcx", "r11", "memory");
     if (result < 0)
         launch->error = (int)-result;
-#else
-    args->flags &= ~(uint64_t)CLONE_VM;
-    result = syscall(SYS_clone3, args, sizeof *args);
-    if (result < 0)
-        launch->error = errno;
-#endif
     if (result == 0)
         run_child(launch);
     return (pid_t)result;
@@ -180,7 +176,7 @@ __attribute__((noinline)) static pid_t clone_and_run(struct clone_args *args, st
 /* Pointers to `count` strings from *text on, which moves behind them; NULL when they are not there. */
 static char **point_at(const char **text, const char *end, uint32_t count)
 {
-    char **list = calloc((size_t)count + 1, sizeof *list);
+    char **list = count <= end - *text ? calloc((size_t)count + 1, sizeof *list) : NULL;
 
     for (uint32_t i = 0; list != NULL && i < count; i++) {
         const char *next = memchr(*text, '\0', (size_t)(end - *text));

@@ -78,7 +78,7 @@ size_t output_next(const struct output *output, size_t most, const uint8_t **ret
 
     if (length > WIRE_WINDOW - at)
         length = WIRE_WINDOW - at;
-    *ret_data = output->ring + at;
+    *ret_data = length > 0 ? output->ring + at : NULL;
     return length < most ? (size_t)length : most;
 }
 

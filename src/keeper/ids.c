@@ -42,7 +42,8 @@ static void exclude_range(struct ids *ids, unsigned long long start, unsigned lo
     if (count == 0)
         return;
     unsigned long long low = start / IDS_PER_SANDBOX;
-    unsigned long long high = (start + count - 1) / IDS_PER_SANDBOX;
+    unsigned long long last = count - 1 > ~0ULL - start ? ~0ULL : start + count - 1;
+    unsigned long long high = last / IDS_PER_SANDBOX;
     for (uint32_t i = 0; i < ids->slot_count; i++) {
         if (ids->first_slot + i >= low && ids->first_slot + i <= high)
             set_taken(ids, i, true);

@@ -35,6 +35,10 @@ int link_receive(int socket, enum wire_sender sender, enum wire_state state, uin
         n = fd_receive(socket, frame, WIRE_FRAME_MAX, fds, fds != NULL ? FD_PASS_MAX : 0, &fd_count);
     if (n == -ECONNRESET)
         return 0;
+    if (n == 0 && fd_count > 0) {
+        fd_close_many(fds, fd_count);
+        return -EBADMSG;
+    }
     if (n <= 0)
         return (int)n;
     int r = wire_decode(frame, (size_t)n, ret_message);
