@@ -243,7 +243,7 @@ def failures() -> None:
 
 @case
 def dead_instances() -> None:
-    "what an instance left that died with its machine's processes is swept, and foreign files are not"
+    "what a dead instance left is swept, what a living one or somebody else has is not"
     payload("exit", "0")
     foreign = pathlib.Path(INSTANCES) / "not-an-instance"
     dead = pathlib.Path(INSTANCES) / "0123456789abcdef"
@@ -252,23 +252,25 @@ def dead_instances() -> None:
         for top in glob.glob(f"{CGROUPS}/*/hutch") + glob.glob(f"{CGROUPS}/hutch")
         if os.path.exists(os.path.join(top, "cgroup.procs"))
     ]
-    foreign.write_text("")
-    with open(dead, "w", encoding="ascii") as file:
-        # As long as it lives nobody sweeps it.
-        fcntl.flock(file, fcntl.LOCK_EX)
-        for top in tops:
-            os.mkdir(os.path.join(top, f"{dead.name}-1"))
-            if top in (f"{CGROUPS}/unified/hutch", f"{CGROUPS}/hutch"):
-                os.mkdir(os.path.join(top, f"{dead.name}-1", "x1"))
-        equal("a run beside it", payload("exit", "0").status, 0)
-        eventually("the run's own end", reap_orphans)
-        check(dead.exists() and len(glob.glob(f"{CGROUPS}/*/hutch/{dead.name}-1")) > 0, "it was swept while it lived")
     try:
-        equal("a run", payload("exit", "0").status, 0)
+        foreign.write_text("")
+        # Locked before it has its name: whoever sweeps meanwhile takes it for alive.
+        with open(foreign.with_name("not-yet"), "w", encoding="ascii") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.rename(file.name, dead)
+            for top in tops:
+                os.mkdir(os.path.join(top, f"{dead.name}-1"))
+                if top in (f"{CGROUPS}/unified/hutch", f"{CGROUPS}/hutch"):
+                    os.mkdir(os.path.join(top, f"{dead.name}-1", "x1"))
+            alive = traces_of(dead.name)
+            equal("a run beside it", payload("exit", "0").status, 0)
+            eventually("the run's own end", reap_orphans)
+            equal("while it lives", traces_of(dead.name), alive)
+        equal("a run after it", payload("exit", "0").status, 0)
         eventually("swept", lambda: not traces_of(dead.name))
         check(foreign.exists(), "a foreign file was removed")
     finally:
-        foreign.unlink()
+        foreign.unlink(missing_ok=True)
         dead.unlink(missing_ok=True)
         for top in tops:
             for below in ("x1", ""):
