@@ -29,6 +29,7 @@ enum hierarchy { UNIFIED, MEMORY, PIDS, CPU, HIERARCHY_COUNT };
 struct cgroups {
     bool hybrid;
     int top[HIERARCHY_COUNT]; /* the folder "hutch" in each; in v2 only UNIFIED; CPU is opened when first wanted */
+    uint64_t removals;        /* of watched cgroups, whose signals are still to come (hybrid) */
     int event_fd;             /* hybrid: eventfd; v2: inotify; made when first wanted */
 };
 
@@ -104,6 +105,18 @@ static bool is_cgroup2(const char *path)
     return statfs(path, &st) == 0 && (uint64_t)st.f_type == CGROUP2_SUPER_MAGIC;
 }
 
+/* "cpu" is not in "cpuset memory". */
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += length) {
+        if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\n' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 /* Controllers must be switched on from the top down before a cgroup below has their files. */
 static int enable_controllers(const struct cgroups *cgroups, struct error *err)
 {
@@ -111,7 +124,7 @@ static int enable_controllers(const struct cgroups *cgroups, struct error *err)
     char now[256];
     ssize_t n = fd_read_file(cgroups->top[UNIFIED], "cgroup.subtree_control", now, sizeof now);
 
-    if (n > 0 && strstr(now, "memory") != NULL && strstr(now, "pids") != NULL && strstr(now, "cpu") != NULL)
+    if (n > 0 && has_word(now, "memory") && has_word(now, "pids") && has_word(now, "cpu"))
         return 0;
     int r = fd_write_file(AT_FDCWD, CGROUP_MOUNT "/cgroup.subtree_control", controllers);
     if (r == 0)
@@ -440,12 +453,41 @@ int cgroups_event_fd(const struct cgroups *cgroups)
     return cgroups->event_fd;
 }
 
-void cgroups_drain_events(struct cgroups *cgroups)
+/*
+ * An eventfd of v1 is also signalled, a little later, when its cgroup is removed. Each removal takes one signal off the
+ * count; should that have been another's, the removal's own comes after it and is not taken off any more.
+ */
+static bool take_v1(struct cgroups *cgroups)
 {
-    char events[4096];
+    uint64_t count;
 
-    while (read(cgroups->event_fd, events, sizeof events) > 0 && !cgroups->hybrid)
-        ;
+    if (read(cgroups->event_fd, &count, sizeof count) != (ssize_t)sizeof count)
+        return false;
+    uint64_t expected = count < cgroups->removals ? count : cgroups->removals;
+    cgroups->removals -= expected;
+    return count > expected;
+}
+
+static bool take_v2(const struct cgroups *cgroups)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    bool modified = false;
+    ssize_t n;
+
+    while ((n = read(cgroups->event_fd, events, sizeof events)) > 0) {
+        for (ssize_t at = 0; at < n;) {
+            struct inotify_event event;
+            memcpy(&event, events + at, sizeof event);
+            modified = modified || (event.mask & (IN_MODIFY | IN_Q_OVERFLOW)) != 0;
+            at += (ssize_t)(sizeof event + event.len);
+        }
+    }
+    return modified;
+}
+
+bool cgroups_take_events(struct cgroups *cgroups)
+{
+    return cgroups->hybrid ? take_v1(cgroups) : take_v2(cgroups);
 }
 
 /* Cached pages that the sandbox was charged for keep a removed memory cgroup alive: give them back first. */
@@ -494,18 +536,25 @@ static int remove_folder(int top, const char *name)
     return -errno;
 }
 
+/* Those of v1, the one that is watched first. */
+static int remove_controllers(struct cgroups *cgroups, const char *name)
+{
+    if (unlinkat(cgroups->top[MEMORY], name, AT_REMOVEDIR) == 0)
+        cgroups->removals += cgroups->event_fd >= 0 ? 1 : 0;
+    else if (errno != ENOENT)
+        return -errno;
+    find_cpu_hierarchy(cgroups);
+    int r = remove_folder(cgroups->top[PIDS], name);
+    return r < 0 ? r : remove_folder(cgroups->top[CPU], name);
+}
+
 int cgroup_remove(struct cgroups *cgroups, const char *name)
 {
     reclaim(cgroups, name);
-    if (cgroups->hybrid) {
-        find_cpu_hierarchy(cgroups);
-        for (int i = MEMORY; i < HIERARCHY_COUNT; i++) {
-            int r = remove_folder(cgroups->top[i], name);
-            if (r < 0)
-                return r;
-        }
-    }
-    int r = remove_folder(cgroups->top[UNIFIED], name);
+    int r = cgroups->hybrid ? remove_controllers(cgroups, name) : 0;
+    if (r < 0)
+        return r;
+    r = remove_folder(cgroups->top[UNIFIED], name);
     if (r == -EBUSY || r == -ENOTEMPTY) {
         remove_below(cgroups->top[UNIFIED], name);
         r = remove_folder(cgroups->top[UNIFIED], name);

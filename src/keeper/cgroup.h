@@ -68,7 +68,9 @@ uint32_t cgroup_processes_refused(struct cgroups *cgroups, const char *name);
 /* Have cgroups_event_fd() become readable when the kernel kills for memory in this cgroup. */
 _must_use_ int cgroup_watch(struct cgroups *cgroups, const char *name, struct error *err);
 int cgroups_event_fd(const struct cgroups *cgroups);
-void cgroups_drain_events(struct cgroups *cgroups);
+
+/* Read what there is on it. True when the kernel may have killed; not when cgroups were just removed. */
+bool cgroups_take_events(struct cgroups *cgroups);
 
 /* Remove an empty cgroup and those below it. 0, or -EBUSY while processes are still ending. */
 _must_use_ int cgroup_remove(struct cgroups *cgroups, const char *name);

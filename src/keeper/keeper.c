@@ -292,8 +292,8 @@ int keeper_dispatch(struct keeper *keeper, struct error *err)
             if (r == 0)
                 return 0;
         } else if (events[i].data.ptr == &memory_tag) {
-            cgroups_drain_events(keeper->maker.cgroups);
-            keeper->memory_looks = MEMORY_LOOKS;
+            if (cgroups_take_events(keeper->maker.cgroups))
+                keeper->memory_looks = MEMORY_LOOKS;
         } else {
             r = finish(keeper, events[i].data.ptr);
         }

@@ -8,7 +8,7 @@
  * runs `block` times. PAUSE_MS are waited before each run. Back to back (PAUSE_MS 0) the first run of a block is not
  * counted: a command that leaves work to a daemon, or to a process that outlives it, is to pay for that itself.
  *
- * A turn begins in a quiet moment (quiet.h); `busy` says which part of them did not.
+ * A turn, after a pause each run, begins in a quiet moment (quiet.h); `busy` says which part of them did not.
  *
  * Standard input and output are /dev/null. A command that does not end with 0 within a minute ends the measurement:
  * what fails is no result. Prints one JSON object: {"busy": 0.0, "samples": {"NAME": [nanoseconds, ...], ...}}.
@@ -192,10 +192,14 @@ static int run_block(struct bench *bench, struct command *command)
 {
     bool skip_first = bench->pause_ms == 0 && command->block > 1;
 
-    quiet_wait(&bench->quiet);
+    if (bench->pause_ms == 0)
+        quiet_wait(&bench->quiet, QUIET_LOOKS, QUIET_LOOK_MS);
     for (unsigned long run = 0; run < command->block; run++) {
         uint64_t ns = 0;
         pause_for(bench->pause_ms);
+        /* One look: more would keep the CPU from the sleep that the pause is for. */
+        if (bench->pause_ms > 0)
+            quiet_wait(&bench->quiet, 1, (unsigned)bench->pause_ms);
         int r = time_command(bench, command, &ns);
         if (r < 0)
             return r;

@@ -214,7 +214,7 @@ static int time_many(struct live *live, struct error *err)
         order[step] = step;
     for (unsigned i = 0; r == 0 && i < live->rounds; i++) {
         if (i % ROUNDS_PER_MOMENT == 0)
-            quiet_wait(&live->quiet);
+            quiet_wait(&live->quiet, QUIET_LOOKS, QUIET_LOOK_MS);
         r = time_one(live, &times, i, err);
     }
     if (r == 0) {
@@ -238,7 +238,7 @@ static int climb(struct live *live, size_t level, struct error *err)
         counts[i] = start + (level - start) * i / (POINTS - 1);
         r = grow(live, counts[i], err);
         growing_ns += clock_now_ns() - start_ns;
-        quiet_wait(&live->quiet);
+        quiet_wait(&live->quiet, QUIET_LOOKS, QUIET_LOOK_MS);
         if (r == 0)
             r = memory_read(&memory[i], err);
     }
@@ -256,7 +256,7 @@ static int climb(struct live *live, size_t level, struct error *err)
 static int at_level(struct live *live, size_t level, struct error *err)
 {
     struct memory after;
-    quiet_wait(&live->quiet);
+    quiet_wait(&live->quiet, QUIET_LOOKS, QUIET_LOOK_MS);
     int r = memory_read(&live->before, err);
 
     (void)printf("{\"live\": %zu", level);

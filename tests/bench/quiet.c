@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { LOOKS = 10, LOOK_MS = 2, MOMENT_PATIENCE_MS = 2000, PATIENCE_MS = 60000 };
+enum { MOMENT_PATIENCE_MS = 2000, PATIENCE_MS = 60000 };
 
 void quiet_init(struct quiet *quiet)
 {
@@ -28,20 +28,20 @@ static bool is_quiet(const struct quiet *quiet)
     return line != NULL && strtoul(line + 15, NULL, 10) <= 1; /* the one is us */
 }
 
-void quiet_wait(struct quiet *quiet)
+void quiet_wait(struct quiet *quiet, unsigned looks, unsigned look_ms)
 {
+    unsigned most_ms = quiet->patience_ms < MOMENT_PATIENCE_MS ? quiet->patience_ms : MOMENT_PATIENCE_MS;
     unsigned waited_ms = 0;
-    int looks = 0;
+    unsigned seen = is_quiet(quiet) ? 1 : 0;
 
-    /* Quiet is what is so for a while. */
-    while (looks < LOOKS && waited_ms < quiet->patience_ms && waited_ms < MOMENT_PATIENCE_MS) {
-        looks = is_quiet(quiet) ? looks + 1 : 0;
-        (void)usleep(LOOK_MS * 1000);
-        waited_ms += LOOK_MS;
+    while (seen < looks && waited_ms + look_ms <= most_ms) {
+        (void)usleep(look_ms * 1000);
+        waited_ms += look_ms;
+        seen = is_quiet(quiet) ? seen + 1 : 0;
     }
     quiet->patience_ms -= waited_ms;
     quiet->moments++;
-    quiet->busy += looks < LOOKS && !is_quiet(quiet);
+    quiet->busy += seen == 0;
 }
 
 double quiet_busy(const struct quiet *quiet)

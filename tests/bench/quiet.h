@@ -17,7 +17,9 @@ struct quiet {
 void quiet_init(struct quiet *quiet);
 void quiet_release(struct quiet *quiet);
 
-void quiet_wait(struct quiet *quiet);
+/* Quiet is what looks so `looks` times, `look_ms` apart. */
+enum { QUIET_LOOKS = 10, QUIET_LOOK_MS = 2 };
+void quiet_wait(struct quiet *quiet, unsigned looks, unsigned look_ms);
 
 /* 0 to 1. */
 double quiet_busy(const struct quiet *quiet);

@@ -22,9 +22,15 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { WARM_UP = 20, REST_US = 1000000, WORKERS_MAX = 2, ENDING_MAX = 32, BARE_ID_FIRST = 0x70000000 };
-
-enum { COLUMNS = 6 }; /* kinds, each with 1 and with 2 workers */
+enum {
+    WARM_UP = 20,
+    REST_US = 1000000,
+    WORKERS_MAX = 2,
+    COLUMNS = 6, /* kinds, each with 1 and with 2 workers */
+    SLICES_MAX = 1000,
+    ENDING_MAX = 32,
+    BARE_ID_FIRST = 0x70000000,
+};
 
 enum kind { KIND_BARE, KIND_HUTCH, KIND_HUTCH_WAIT, KIND_COUNT };
 static const char *const kind_names[] = {"bare", "hutch", "hutch-wait"};
@@ -232,18 +238,18 @@ static int slice(const struct many_options *options, enum kind kind, size_t work
 
 int rate_measure(const struct many_options *options, unsigned slices, unsigned slice_ms, struct error *err)
 {
-    _cleanup_free_ double *rates = calloc((size_t)slices * COLUMNS, sizeof *rates);
+    static double rates[SLICES_MAX][COLUMNS];
     struct quiet quiet;
 
-    if (rates == NULL)
-        return error_set(err, ERROR_SYSTEM, ENOMEM, "measuring");
+    if (slices < 1 || slices > SLICES_MAX)
+        return error_set(err, ERROR_INVALID, 0, "slices must be 1 to %d", SLICES_MAX);
     quiet_init(&quiet);
     for (unsigned i = 0; i < slices; i++) {
         for (size_t column = 0; column < COLUMNS; column++) {
             (void)usleep(REST_US);
-            quiet_wait(&quiet);
+            quiet_wait(&quiet, QUIET_LOOKS, QUIET_LOOK_MS);
             int r = slice(options, (enum kind)(column % KIND_COUNT), column / KIND_COUNT + 1, slice_ms,
-                          &rates[i * COLUMNS + column], err);
+                          &rates[i][column], err);
             if (r < 0)
                 return r;
         }
@@ -254,7 +260,7 @@ int rate_measure(const struct many_options *options, unsigned slices, unsigned s
         (void)printf("%s\"%s-%zu\": [", column == 0 ? "{" : ", ", kind_names[column % KIND_COUNT],
                      column / KIND_COUNT + 1);
         for (unsigned i = 0; i < slices; i++)
-            (void)printf("%s%.1f", i == 0 ? "" : ", ", rates[i * COLUMNS + column]);
+            (void)printf("%s%.1f", i == 0 ? "" : ", ", rates[i][column]);
         (void)printf("]");
     }
     (void)printf("}}\n");

@@ -272,6 +272,15 @@ def nothing_left(before: set[str], seconds: float = 10) -> None:
         raise Failed(f"left behind: {sorted(left)[:8]}") from None
 
 
+def needs_attributes_on_tmpfs() -> None:
+    """A writable root needs them; Linux has them since 6.6."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        try:
+            os.setxattr(file.name, "user.hutch", b"y")
+        except OSError:
+            raise Skipped("tmpfs has no user.* attributes before Linux 6.6") from None
+
+
 def _try(function: Callable[[], None]) -> tuple[bool, str]:
     """Whether it held, and what there is to say."""
     before = traces()

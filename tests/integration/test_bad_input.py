@@ -325,7 +325,7 @@ def guest_paths() -> None:
             f"{place}:{guest}",
             "--",
             "true",
-            names=("--dir: ", guest[:100], "must be an absolute path inside the sandbox, not /, /proc or /dev"),
+            names=("--dir: ", guest[:100], "must be an absolute path inside the sandbox without a colon, not /, /proc or /dev"),
         )
     refused(
         "where /usr is mounted", "--dir", f"{place}:/usr/no-such-place", "--", "true", names=("/usr/no-such-place",)

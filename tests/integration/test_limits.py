@@ -10,6 +10,7 @@ import signal
 import time
 
 from harness import (
+    needs_attributes_on_tmpfs,
     SANITIZED,
     Outcome,
     case,
@@ -192,6 +193,7 @@ def inodes() -> None:
 @case
 def writable_root_is_limited() -> None:
     "disk: a writable root counts too"
+    needs_attributes_on_tmpfs()
     result = payload("fill", "/x", options=("--user", "root", "--rw-root", "--disk", "4M"))
     equal("result", (result.status, result.text.split()[2]), (1, str(errno.ENOSPC)))
     contains("message", result.err, "hutch: the disk limit of 4 MiB was reached (--disk)")

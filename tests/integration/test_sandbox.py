@@ -235,7 +235,6 @@ def kernel_settings() -> None:
         "/proc/sys/kernel/modprobe",
         "/proc/irq/default_smp_affinity",
         "/proc/mtrr",
-        "/proc/kcore",
     ]
     before = {path: pathlib.Path(path).read_text() for path in paths[:5]}
     for user in ("nobody", "root"):
