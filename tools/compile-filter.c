@@ -33,7 +33,7 @@ enum {
     LINE_MAX_BYTES = 512,
     DEPTH_MAX = 4,
     CALLS_MAX = 1024, /* numbers beyond get the default */
-    RULES_MAX = 16,   /* with conditions, per call */
+    RULES_MAX = 32,   /* with conditions, per call */
     CONDITIONS_MAX = 3,
     X32_FIRST = 0x40000000,
     NOTHING = 6, /* no argument has this number */

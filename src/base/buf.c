@@ -92,6 +92,8 @@ int buf_append_json(struct buf *buf, const void *text, size_t length)
             n = 1;
         } else if (n == 1) {
             r = append_json_byte(buf, *at);
+        } else if (n == 2 && at[0] == 0xc2 && at[1] < 0xa0) {
+            r = buf_printf(buf, "\\u%04x", at[1]); /* C1 controls: CSI and friends in one character */
         } else {
             r = buf_append(buf, at, n);
         }

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,11 @@ int fd_write_all(int fd, const void *data, size_t length)
 
     while (length > 0) {
         ssize_t n = write(fd, at, length);
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            (void)poll(&room, 1, -1);
+            continue;
+        }
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -18,9 +18,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#ifndef AT_RECURSIVE
-#define AT_RECURSIVE 0x8000
-#endif
 #ifndef AT_EMPTY_PATH
 #define AT_EMPTY_PATH 0x1000
 #endif

@@ -19,6 +19,7 @@
 enum {
     START_LIMIT_MS = 20000, /* for init to say HELLO */
     KILL_GRACE_MS = 5000,   /* for init to report a killed command */
+    LOST_GRACE_MS = 1000,   /* for the keeper to say how an init ended that speaks no more */
 };
 
 enum { POLL_KEEPER_LOOP, POLL_KEEPER, POLL_GUEST, POLL_SIGNALS, POLL_STDIN, POLL_STDOUT, POLL_STDERR, POLL_COUNT };
@@ -110,6 +111,10 @@ static int check_deadline(struct run *run, struct error *err)
 {
     if (run->deadline_ns == 0 || clock_now_ns() < run->deadline_ns)
         return 0;
+    if (run->session.guest_fd < 0) {
+        run->session.state = SESSION_ENDED; /* it closed its link and stayed: all of it goes */
+        return 0;
+    }
     if (run->session.state == SESSION_STARTING)
         return error_set(err, ERROR_SYSTEM, ETIMEDOUT, "waiting for init to start");
     run->session.result.timed_out = true;
@@ -134,6 +139,8 @@ static int handle_events(struct run *run, const struct pollfd *ready, struct err
         r = session_handle_guest(session, err);
         if (r == 0 && was_starting && session->state == SESSION_RUNNING)
             set_deadline(run, session->options->timeout_ms);
+        if (session->guest_fd < 0)
+            set_deadline(run, LOST_GRACE_MS);
     }
     /* After init: what it said before it ended comes first. */
     if (r == 0 && (ready[POLL_KEEPER_LOOP].revents != 0 || keeper_wait_ms(session->keeper) >= 0)) {
@@ -233,6 +240,13 @@ static int tell(struct run *run, const struct run_options *options)
     }
     if (options->stats)
         result_print_stats(result);
+    for (int i = 0; i < 2; i++) {
+        if (run->session.sinks[i].error == 0)
+            continue;
+        (void)fprintf(stderr, "hutch: writing %s: %s\n", i == 0 ? "standard output" : "standard error",
+                      strerror(run->session.sinks[i].error));
+        return EXIT_HUTCH;
+    }
     return result_status(result);
 }
 
@@ -269,6 +283,8 @@ int run_main(char **argv)
     int status = EXIT_HUTCH;
 
     ignore_result(occupy_standard_descriptors());
+    /* A caller may ignore it, and then nothing could be waited for. */
+    (void)signal(SIGCHLD, SIG_DFL);
     int r = options_parse(argv, &options, &err);
     if (r == 0 && options.help) {
         options_print_help();

@@ -484,7 +484,7 @@ static int handle_message(struct session *session, const struct wire_message *me
         return sink_take(&session->sinks[1], message->stderr_data.offset, message->stderr_data.data.data,
                          message->stderr_data.data.length);
     case WIRE_TAKEN:
-        if (message->taken.offset > session->stdin_sent)
+        if (message->taken.offset > session->stdin_sent || message->taken.offset < session->stdin_taken)
             return -EBADMSG;
         session->stdin_taken = message->taken.offset;
         session->has_stdin = session->has_stdin && message->taken.closed == 0;

@@ -44,9 +44,10 @@ static size_t write_some(struct sink *sink, const uint8_t *data, size_t length)
         ssize_t n = write(sink->fd, data + written, part);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return written;
-        if (n < 0)
+        if (n < 0) {
             sink->broken = true;
-        else
+            sink->error = errno != EPIPE ? errno : 0;
+        } else
             written += (size_t)n;
     }
     return sink->broken ? length : written;

@@ -13,7 +13,8 @@
 struct sink {
     int fd;            /* -1: collected in memory */
     bool is_file;      /* takes everything at once */
-    bool broken;       /* the reader has gone */
+    bool broken;       /* the reader has gone, or nothing can be written any more */
+    int error;         /* why, when it was not the reader */
     bool broken_told;  /* and the command was told */
     uint64_t received; /* offset behind the last byte that came */
     uint64_t done;     /* offset behind the last byte that was written or collected */

@@ -22,13 +22,14 @@ enum {
     CPU_PERIOD_US = 100000,
     CPU_PERIOD_MS = 100,
     RECLAIM_ABOVE_BYTES = 1 << 20,
+    TCP_FRACTION = 4, /* of the memory limit, beside it (hybrid) */
 };
 
 enum hierarchy { UNIFIED, MEMORY, PIDS, CPU, HIERARCHY_COUNT };
 
 struct cgroups {
     bool hybrid;
-    int top[HIERARCHY_COUNT]; /* the folder "hutch" in each; in v2 only UNIFIED; CPU is opened when first wanted */
+    int top[HIERARCHY_COUNT]; /* the folder "hutch" in each; in v2 only UNIFIED */
     uint64_t removals;        /* of watched cgroups, whose signals are still to come (hybrid) */
     int event_fd;             /* hybrid: eventfd; v2: inotify; made when first wanted */
 };
@@ -153,6 +154,8 @@ static int open_hierarchies(struct cgroups *cgroups, struct error *err)
         r = open_top(CGROUP_MOUNT "/memory/hutch", &cgroups->top[MEMORY], err);
     if (r == 0)
         r = open_top(CGROUP_MOUNT "/pids/hutch", &cgroups->top[PIDS], err);
+    if (r == 0)
+        r = open_top(CGROUP_MOUNT "/cpu/hutch", &cgroups->top[CPU], err);
     return r;
 }
 
@@ -209,6 +212,9 @@ static int limit_memory(const struct cgroups *cgroups, const char *name, uint64_
             return no_swap_limit("memory.memsw.limit_in_bytes", err);
         if (r == 0 && swap < 0)
             r = swap;
+        /* v1 counts what waits in TCP sockets apart, and only when asked to. */
+        if (r == 0)
+            r = write_number_in(top, name, "memory.kmem.tcp.limit_in_bytes", bytes / TCP_FRACTION);
     } else {
         r = write_number_in(top, name, "memory.max", bytes);
         int swap = write_in(top, name, "memory.swap.max", "0");
@@ -247,19 +253,6 @@ static int limit_cpu(struct cgroups *cgroups, const char *name, const struct cgr
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "limiting CPU time") : 0;
 }
 
-/* The v1 cpu hierarchy costs each sandbox a cgroup more: only those with a CPU limit are in it. */
-static int enter_cpu_hierarchy(struct cgroups *cgroups, const char *name, struct error *err)
-{
-    if (cgroups->top[CPU] < 0) {
-        int r = open_top(CGROUP_MOUNT "/cpu/hutch", &cgroups->top[CPU], err);
-        if (r < 0)
-            return r;
-    }
-    if (mkdirat(cgroups->top[CPU], name, 0755) < 0)
-        return error_errno(err, "making a cpu cgroup");
-    return 0;
-}
-
 static bool limits_cpu(const struct cgroup_limits *limits)
 {
     return limits->cpu_milli != 0 || limits->cpu_weight != 0;
@@ -277,8 +270,7 @@ int cgroup_limit(struct cgroups *cgroups, const char *name, const struct cgroup_
     return limits_cpu(limits) ? limit_cpu(cgroups, name, limits, err) : 0;
 }
 
-static int make_folders(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits,
-                        struct error *err)
+static int make_folders(struct cgroups *cgroups, const char *name, struct error *err)
 {
     if (mkdirat(cgroups->top[UNIFIED], name, 0755) < 0)
         return error_errno(err, "making a cgroup");
@@ -288,7 +280,10 @@ static int make_folders(struct cgroups *cgroups, const char *name, const struct 
         return error_errno(err, "making a memory cgroup");
     if (mkdirat(cgroups->top[PIDS], name, 0755) < 0)
         return error_errno(err, "making a pids cgroup");
-    return limits_cpu(limits) ? enter_cpu_hierarchy(cgroups, name, err) : 0;
+    /* Also without a limit: a sandbox competes for the CPU as one, however many threads it has. */
+    if (mkdirat(cgroups->top[CPU], name, 0755) < 0)
+        return error_errno(err, "making a cpu cgroup");
+    return 0;
 }
 
 /*
@@ -311,8 +306,7 @@ static int delegate(const struct cgroups *cgroups, const char *name, uint32_t ow
     return 0;
 }
 
-static int open_entry(const struct cgroups *cgroups, const char *name, bool with_cpu, struct cgroup_entry *entry,
-                      struct error *err)
+static int open_entry(const struct cgroups *cgroups, const char *name, struct cgroup_entry *entry, struct error *err)
 {
     static const enum hierarchy wanted[] = {MEMORY, PIDS, CPU};
     char path[128];
@@ -320,7 +314,7 @@ static int open_entry(const struct cgroups *cgroups, const char *name, bool with
     entry->dir = openat(cgroups->top[UNIFIED], name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (entry->dir < 0)
         return error_errno(err, "opening the cgroup");
-    for (size_t i = 0; cgroups->hybrid && i < (with_cpu ? 3U : 2U); i++) {
+    for (size_t i = 0; cgroups->hybrid && i < sizeof wanted / sizeof *wanted; i++) {
         int fd = path_in(path, sizeof path, name, "tasks") < 0
                      ? -1
                      : openat(cgroups->top[wanted[i]], path, O_WRONLY | O_CLOEXEC);
@@ -335,14 +329,14 @@ int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup
                   struct cgroup_entry *ret_entry, struct error *err)
 {
     struct cgroup_entry entry = {.dir = -1};
-    int r = make_folders(cgroups, name, limits, err);
+    int r = make_folders(cgroups, name, err);
 
     if (r == 0)
         r = cgroup_limit(cgroups, name, limits, err);
     if (r == 0)
         r = delegate(cgroups, name, owner, err);
     if (r == 0)
-        r = open_entry(cgroups, name, limits_cpu(limits), &entry, err);
+        r = open_entry(cgroups, name, &entry, err);
     if (r < 0) {
         cgroup_entry_release(&entry);
         ignore_result(cgroup_remove(cgroups, name));
@@ -522,13 +516,6 @@ static void remove_below(int top, const char *name)
     (void)closedir(folder);
 }
 
-/* Somebody else may have made the cgroup that is to be removed. */
-static void find_cpu_hierarchy(struct cgroups *cgroups)
-{
-    if (cgroups->top[CPU] < 0)
-        cgroups->top[CPU] = open(CGROUP_MOUNT "/cpu/hutch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 static int remove_folder(int top, const char *name)
 {
     if (top < 0 || unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -543,7 +530,6 @@ static int remove_controllers(struct cgroups *cgroups, const char *name)
         cgroups->removals += cgroups->event_fd >= 0 ? 1 : 0;
     else if (errno != ENOENT)
         return -errno;
-    find_cpu_hierarchy(cgroups);
     int r = remove_folder(cgroups->top[PIDS], name);
     return r < 0 ? r : remove_folder(cgroups->top[CPU], name);
 }

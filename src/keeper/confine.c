@@ -41,7 +41,8 @@ int confine_filter(const struct spawn *spawn, const char **ret_detail)
 
 int confine_privileges(const struct spawn *spawn, const char **ret_detail)
 {
-    static const struct rlimit none = {0, 0};
+    /* 0 would let a core_pattern that pipes start its program all the same, as the host's root; 1 does not. */
+    static const struct rlimit no_core = {1, 1};
 
     *ret_detail = "sethostname";
     if (sethostname(spawn->hostname.text, spawn->hostname.length) < 0)
@@ -51,7 +52,7 @@ int confine_privileges(const struct spawn *spawn, const char **ret_detail)
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
         return -errno;
     *ret_detail = "forbidding core dumps";
-    if (setrlimit(RLIMIT_CORE, &none) < 0)
+    if (setrlimit(RLIMIT_CORE, &no_core) < 0)
         return -errno;
     *ret_detail = "setting no_new_privs";
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -22,6 +22,9 @@ static int open_own_folder(int dir, const char *path, mode_t mode, int *ret_fd, 
         if (mkdirat(dir, path, mode) < 0 && errno != EEXIST)
             return error_errno(err, "making %s", path);
         fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        /* Whatever the umask: the sandbox's own child passes through. */
+        if (fd >= 0 && fchmod(fd, mode) < 0)
+            return error_errno(err, "making %s", path);
     }
     if (fd < 0 || fstat(fd, &st) < 0)
         return error_errno(err, "opening %s", path);

@@ -108,6 +108,17 @@ static int watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct 
     return r;
 }
 
+/* End it and wait until nothing is left. False when something was still there after two seconds. */
+static bool end_now(struct keeper *keeper, struct sandbox *sandbox)
+{
+    int r = -EBUSY;
+
+    sandbox_end(&keeper->maker, sandbox);
+    for (int attempt = 0; attempt < 2000 && (r = sandbox_reap(&keeper->maker, sandbox)) < 0; attempt++)
+        (void)usleep(1000);
+    return r == 0;
+}
+
 static int create(struct keeper *keeper, const struct wire_create *create, const int *fds, size_t fd_count)
 {
     struct sandbox_progress progress = {.step = STEP_REQUEST, .step_start_ns = clock_now_ns()};
@@ -136,7 +147,8 @@ static int create(struct keeper *keeper, const struct wire_create *create, const
     keeper->count++;
     r = watch_sandbox(keeper, sandbox, &err);
     if (r < 0) {
-        sandbox_end(&keeper->maker, sandbox);
+        end_now(keeper, sandbox);
+        forget(keeper, sandbox);
         return refuse(keeper, create->sandbox, STEP_CGROUP, &err);
     }
     return tell(keeper, &message, &guest_fd, 1);
@@ -216,7 +228,7 @@ static int handle_client(struct keeper *keeper)
     int r = link_receive(keeper->client_fd, WIRE_BY_CLIENT, WIRE_IN_RUNNING, keeper->frame, &message, fds, &fd_count);
 
     if (r <= 0)
-        return r;
+        return r == -EAGAIN ? 1 : r;
     if (message.type == WIRE_CREATE)
         r = create(keeper, &message.create, fds, fd_count);
     else
@@ -235,11 +247,14 @@ static int finish(struct keeper *keeper, struct sandbox *sandbox)
         message.gone.oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
         message.gone.processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
     }
+    /* Closing it is not enough: the zygote may still hold a copy for a moment, and the entry would live on with it. */
+    if (!was_dead)
+        (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
     int r = sandbox_reap(&keeper->maker, sandbox);
     if (r < 0) {
         if (!was_dead && sandbox->state == SANDBOX_DEAD)
             keeper->removing++;
-        return 0;
+        return sandbox->state == SANDBOX_DEAD ? 0 : watch(keeper, sandbox->pidfd, sandbox);
     }
     if (was_dead)
         keeper->removing--;
@@ -377,6 +392,8 @@ static int set_up(struct keeper *keeper, const struct keeper_options *options, s
     if (!options->single)
         janitor_sweep(&keeper->instance, keeper->maker.cgroups);
     keeper->maker.instance_id = keeper->instance.id;
+    if (fcntl(keeper->client_fd, F_SETFL, O_NONBLOCK) < 0)
+        return error_errno(err, "preparing the conversation");
     keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (keeper->epoll_fd < 0 || watch(keeper, keeper->client_fd, &client_tag) < 0)
         return error_errno(err, "making the keeper's event loop");
@@ -405,8 +422,10 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
 }
 
 /* End what is left, and wait for it: the instance may only go when nothing carries its id. */
-static void end_all(struct keeper *keeper)
+static bool end_all(struct keeper *keeper)
 {
+    bool clean = true;
+
     for (size_t i = 0; i < BUCKETS; i++) {
         for (struct sandbox *sandbox = keeper->buckets[i]; sandbox != NULL; sandbox = sandbox->next)
             sandbox_end(&keeper->maker, sandbox);
@@ -414,19 +433,20 @@ static void end_all(struct keeper *keeper)
     for (size_t i = 0; i < BUCKETS; i++) {
         for (struct sandbox *sandbox = keeper->buckets[i], *next; sandbox != NULL; sandbox = next) {
             next = sandbox->next;
-            for (int attempt = 0; attempt < 2000 && sandbox_reap(&keeper->maker, sandbox) == -EBUSY; attempt++)
-                (void)usleep(1000);
+            clean = end_now(keeper, sandbox) && clean;
             sandbox_free(sandbox);
         }
     }
+    return clean;
 }
 
 void keeper_free(struct keeper *keeper)
 {
     if (keeper == NULL)
         return;
-    if (keeper->count > 0)
-        end_all(keeper);
+    /* Should something be left, the instance's name stays, so that a sweep finds it. */
+    if (keeper->count > 0 && !end_all(keeper))
+        close_fd(&keeper->instance.lock_fd);
     close_fd(&keeper->maker.zygote_fd);
     if (keeper->zygote_pidfd >= 0) {
         siginfo_t info;

@@ -46,11 +46,11 @@ static const struct {
     const char *path;
     bool is_folder;
 } masked[] = {
-    {"acpi", true},           {"asound", true},      {"bus", true},          {"cmdline", false},
-    {"config.gz", false},     {"diskstats", false},  {"interrupts", false},  {"kallsyms", false},
-    {"kcore", false},         {"key-users", false},  {"keys", false},        {"latency_stats", false},
-    {"modules", false},       {"partitions", false}, {"sched_debug", false}, {"scsi", true},
-    {"sysrq-trigger", false}, {"timer_list", false}, {"timer_stats", false},
+    {"acpi", true},       {"asound", true},         {"bus", true},         {"cmdline", false},
+    {"config.gz", false}, {"diskstats", false},     {"interrupts", false}, {"kallsyms", false},
+    {"kcore", false},     {"key-users", false},     {"keys", false},       {"latency_stats", false},
+    {"modules", false},   {"partitions", false},    {"pressure", true},    {"sched_debug", false},
+    {"scsi", true},       {"sysrq-trigger", false}, {"timer_list", false}, {"timer_stats", false},
 };
 
 static const char *const read_only[] = {"fs", "irq", "sys"};

@@ -284,9 +284,9 @@ int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox)
     siginfo_t info = {0};
 
     if (sandbox->state != SANDBOX_DEAD) {
-        if (waitid(P_PIDFD, (id_t)sandbox->pidfd, &info, WEXITED | WNOHANG) < 0)
-            return -errno;
-        if (info.si_pid == 0)
+        /* Somebody else reaped it: gone all the same. */
+        bool reaped = waitid(P_PIDFD, (id_t)sandbox->pidfd, &info, WEXITED | WNOHANG) < 0 && errno == ECHILD;
+        if (info.si_pid == 0 && !reaped)
             return -EBUSY;
         sandbox->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;
         sandbox->state = SANDBOX_DEAD;

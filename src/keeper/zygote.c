@@ -11,9 +11,12 @@
 #include "wire/link.h"
 #include "wire/steps.h"
 
+#include <linux/securebits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 /*
@@ -72,6 +75,23 @@ static int map_ids(const struct spawn *spawn, pid_t pid)
     return r;
 }
 
+/*
+ * The kernel charges inotify instances, pending signals, message queues and the like to the owner of the user
+ * namespace, up to the host. As root's they would be shared with root and with every other sandbox; so the owner is a
+ * user that only this sandbox has. Capabilities stay (SECBIT_NO_SETUID_FIXUP).
+ */
+static pid_t clone_as_owner(const struct spawn *spawn, int *ret_pidfd)
+{
+    if (syscall(SYS_setresuid, -1, spawn->uid_first, -1) < 0)
+        return -1;
+    pid_t pid = clone_process(spawn, ret_pidfd);
+    int error = errno;
+    if (pid != 0 && syscall(SYS_setresuid, -1, 0, -1) < 0)
+        _exit(1);
+    errno = error;
+    return pid;
+}
+
 static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned, int *ret_pidfd)
 {
     uint64_t start_ns = clock_now_ns();
@@ -82,7 +102,7 @@ static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned
         return -errno;
     if ((spawn->flags & WIRE_SPAWN_STAY) != 0)
         stay_on_this_cpu();
-    pid_t pid = clone_process(spawn, ret_pidfd);
+    pid_t pid = clone_as_owner(spawn, ret_pidfd);
     if (pid == 0) {
         (void)close(go[1]);
         child_run(spawn, go[0]);
@@ -105,37 +125,76 @@ static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned
     return r;
 }
 
-static void spawn_sandbox(int socket, const struct spawn *spawn, int network)
+static void end_sandbox(int pidfd, int cgroup_fd)
 {
-    _cleanup_fd_ int pidfd = -1;
+    if (pidfd < 0)
+        return;
+    ignore_result(fd_write_file(cgroup_fd, "cgroup.kill", "1"));
+    (void)sys_pidfd_send_signal(pidfd, SIGKILL);
+}
+
+/* The pidfd, or -1. */
+static int spawn_sandbox(int socket, const struct spawn *spawn, int network)
+{
+    int pidfd = -1;
     struct wire_message message = {.type = WIRE_SPAWNED, .spawned = {.sandbox = spawn->sandbox, .step = STEP_NETWORK}};
     int r = network < 0 ? network : clone_sandbox(spawn, &message.spawned, &pidfd);
 
     message.spawned.error = (uint32_t)-r;
-    if (link_send(socket, &message, &pidfd, pidfd >= 0 ? 1 : 0) < 0)
+    if (link_send(socket, &message, &pidfd, pidfd >= 0 ? 1 : 0) < 0) {
+        end_sandbox(pidfd, spawn->cgroup_fd);
         _exit(1);
+    }
+    return pidfd;
+}
+
+/* What the caller has of priority is not the sandbox's: not its nice value, not its safety from the OOM killer. */
+static void drop_privileges_of_time(void)
+{
+    static const struct sched_param ordinary = {0};
+    struct rlimit none = {0, 0};
+    char score[16];
+
+    if (syscall(SYS_sched_getscheduler, 0) != SCHED_OTHER)
+        (void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary);
+    if (getpriority(PRIO_PROCESS, 0) < 0)
+        (void)setpriority(PRIO_PROCESS, 0, 0);
+    (void)sys_prlimit(RLIMIT_NICE, &none, NULL);
+    (void)sys_prlimit(RLIMIT_RTPRIO, &none, NULL);
+    if (fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score) > 0 && score[0] == '-')
+        ignore_result(fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0"));
+    (void)prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP);
 }
 
 static _Noreturn void serve(int socket, bool single)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
-    int network = make_network();
+    int pidfd = -1;
+    int cgroup_fd = -1;
 
+    drop_privileges_of_time();
+    int network = make_network();
     for (;;) {
         struct wire_message message;
         struct spawn spawn;
         int fds[FD_PASS_MAX];
         size_t fd_count = 0;
-        if (link_receive(socket, WIRE_BY_KEEPER, WIRE_IN_RUNNING, frame, &message, fds, &fd_count) <= 0)
+        if (link_receive(socket, WIRE_BY_KEEPER, WIRE_IN_RUNNING, frame, &message, fds, &fd_count) <= 0) {
+            /* The keeper was killed. Its sandbox may have cleared the signal that should have ended it. */
+            end_sandbox(pidfd, cgroup_fd);
             _exit(0);
+        }
         if (message.type == WIRE_CLEAN && fd_count == 3) {
             janitor_clean(&message.clean, fds[0]);
             _exit(0);
         }
         if (message.type != WIRE_SPAWN || spawn_from_message(&message.spawn, fds, fd_count, &spawn) < 0)
             _exit(1);
-        spawn_sandbox(socket, &spawn, network);
+        pidfd = spawn_sandbox(socket, &spawn, network);
+        cgroup_fd = single ? fcntl(spawn.cgroup_fd, F_DUPFD_CLOEXEC, 0) : -1;
         fd_close_many(fds, fd_count);
+        if (!single)
+            close_fd(&pidfd);
         network = single ? -EBUSY : make_network();
     }
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every limit ends or refuses what goes beyond it, inside; status, message and JSON name it; the host is unharmed."""
 
+import ctypes
 import errno
 import json
 import os
@@ -10,7 +11,6 @@ import signal
 import time
 
 from harness import (
-    needs_attributes_on_tmpfs,
     SANITIZED,
     Outcome,
     case,
@@ -21,9 +21,11 @@ from harness import (
     finish,
     folder,
     main,
+    needs_attributes_on_tmpfs,
     payload,
     payloads_with,
     run,
+    start,
     start_payload,
     traces,
     wait_ready,
@@ -188,6 +190,65 @@ def inodes() -> None:
     _, made, error = result.text.split()
     equal("error", int(error), errno.ENOSPC)
     check(900 <= int(made) <= 1024, f"{made} files")
+
+
+EXHAUST = """
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+count = 0
+while libc.inotify_init1(0) >= 0:
+    count += 1
+print(count, errno.errorcode[ctypes.get_errno()])
+context = ctypes.c_ulong(0)
+print(libc.syscall(206, 128, ctypes.byref(context)), errno.errorcode[ctypes.get_errno()], flush=True)
+sys.stdin.read()
+"""
+
+
+@case
+def counters_are_its_own() -> None:
+    "what the kernel counts per user (inotify) is the sandbox's own; what it counts per machine (AIO) is refused"
+    most = int(pathlib.Path("/proc/sys/user/max_inotify_instances").read_text())
+    process = start("--open-files", str(most + 100), "--", "python3", "-c", EXHAUST)
+    count, error = process.stdout.readline().split()
+    equal("inotify", (0 < int(count) <= most, error), (True, b"EMFILE"))
+    equal("AIO", process.stdout.readline().split(), [b"-1", b"ENOSYS"])
+    mine = ctypes.CDLL(None, use_errno=True).inotify_init1(0)
+    check(mine >= 0, f"the host has no inotify left: {errno.errorcode.get(ctypes.get_errno())}")
+    os.close(mine)
+    equal("a neighbour's", run("--", "python3", "-c", "import ctypes; print(ctypes.CDLL(None).inotify_init1(0))").text, "3\n")
+    equal("status", finish(process).status, 0)
+
+
+HOLD = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0), backlog=200)
+pairs, total = [], 0
+try:
+    for _ in range(60):
+        client = socket.create_connection(server.getsockname())
+        pairs += [client, server.accept()[0]]
+        client.settimeout(0.2)
+        for _ in range(64):
+            total += client.send(b"x" * 65536)
+except OSError:
+    pass
+for socket_ in pairs[::2]:
+    socket_.settimeout(0.02)
+    try:
+        while True:
+            total += socket_.send(b"x" * 65536)
+    except OSError:
+        pass
+print(total >> 20)
+"""
+
+
+@case
+def sockets_are_limited() -> None:
+    "memory: what waits in TCP sockets counts too"
+    result = run("--memory", "32M", "--", "python3", "-c", HOLD)
+    check(result.status == KILLED or int(result.text) <= 64, f"{result.status}: {result.text} MiB in sockets")
 
 
 @case

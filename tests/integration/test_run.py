@@ -518,6 +518,15 @@ def terminal_unchanged() -> None:
 
 
 @case
+def full_disk_outside() -> None:
+    "output that can't be written is told, with 125"
+    with open("/dev/full", "wb") as full:
+        result = run("--", "echo", "hi", stdout=full)
+    equal("status", result.status, 125)
+    contains("message", result.err, "hutch: writing standard output: No space left on device")
+
+
+@case
 def timeout() -> None:
     "--timeout ends the command with 124 and says so"
     result = payload("sleep", "60", options=("--timeout", "300ms"))

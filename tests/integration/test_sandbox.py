@@ -475,7 +475,10 @@ def keyring() -> None:
 def core_dumps() -> None:
     "no core dumps, and the signal that would make one only ends the command"
     limits = {line[:25].strip(): line[25:].split() for line in payload("file", "/proc/self/limits").lines}
-    equal("core size", limits["Max core file size"][:2], ["0", "0"])
+    # With 0 a core_pattern that pipes would start its program all the same; 1 is what forbids it, and it stays 1.
+    equal("core size", limits["Max core file size"][:2], ["1", "1"])
+    raised = run("--", "python3", "-c", "import resource as r; r.setrlimit(r.RLIMIT_CORE, (0, 0))")
+    check(raised.status != 0, "the core limit can be changed")
     result = run("--", "sh", "-c", "kill -ABRT $$")
     equal("status", result.status, 128 + signal.SIGABRT)
 
