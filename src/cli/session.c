@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "cli/words.h"
 #include "keeper/keeper.h"
 #include "keeper/zygote.h"
 #include "wire/link.h"
@@ -232,63 +233,6 @@ static int create(struct session *session, struct error *err)
     return r;
 }
 
-static int add_string(struct buf *strings, const char *text)
-{
-    return buf_append(strings, text, strlen(text) + 1);
-}
-
-static bool is_set_by(const char *entry, const char *name_value)
-{
-    size_t length = strcspn(entry, "=");
-
-    return strncmp(entry, name_value, length) == 0 && (name_value[length] == '=' || name_value[length] == '\0');
-}
-
-/* A variable the caller names later replaces this one; a NAME that the caller does not have is not there at all. */
-static bool is_replaced(const struct run_options *options, const char *entry, size_t from)
-{
-    for (size_t i = from; i < options->env_count; i++) {
-        if (is_set_by(entry, options->env[i]))
-            return true;
-    }
-    return strchr(entry, '=') == NULL && getenv(entry) == NULL;
-}
-
-static int add_variable(struct buf *strings, const char *entry)
-{
-    int r = strchr(entry, '=') == NULL ? buf_append(strings, entry, strlen(entry)) : add_string(strings, entry);
-
-    if (r < 0 || strchr(entry, '=') != NULL)
-        return r;
-    r = buf_append(strings, "=", 1);
-    return r < 0 ? r : add_string(strings, getenv(entry));
-}
-
-static int gather_strings(const struct run_options *options, struct buf *strings, uint32_t *ret_argc,
-                          uint32_t *ret_envc)
-{
-    const char *const given[] = {options->uid == 0 ? "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-                                                   : "PATH=/usr/local/bin:/usr/bin:/bin",
-                                 "HOME=/home/sandbox", "LANG=C.UTF-8"};
-    size_t given_count = sizeof given / sizeof *given;
-    uint32_t argc = 0;
-    uint32_t envc = 0;
-    int r = 0;
-
-    for (; r == 0 && options->command[argc] != NULL; argc++)
-        r = add_string(strings, options->command[argc]);
-    for (size_t i = 0; r == 0 && i < given_count + options->env_count; i++) {
-        const char *entry = i < given_count ? given[i] : options->env[i - given_count];
-        if (is_replaced(options, entry, i < given_count ? 0 : i - given_count + 1))
-            continue;
-        r = add_variable(strings, entry);
-        envc++;
-    }
-    *ret_argc = argc;
-    *ret_envc = envc;
-    return r;
-}
-
 /*
  * Init may be gone before we know: that is not an error of ours, its end is told by the keeper. It always reads: what
  * it was promised room for it keeps. One that does not is not ours any more.
@@ -347,7 +291,7 @@ static int send_exec(struct session *session, struct error *err)
                  .folder = wire_str(options->folder)},
     };
 
-    int r = gather_strings(options, &strings, &message.exec.argc, &message.exec.envc);
+    int r = words_gather(options, &strings, &message.exec.argc, &message.exec.envc);
     if (r < 0)
         r = error_set(err, ERROR_LIMIT, E2BIG, "the arguments and the environment may be %d KiB together",
                       WIRE_STRINGS_MAX / 1024);

@@ -178,7 +178,9 @@ static char **point_at(const char **text, const char *end, uint32_t count)
 {
     char **list = count <= end - *text ? calloc((size_t)count + 1, sizeof *list) : NULL;
 
-    for (uint32_t i = 0; list != NULL && i < count; i++) {
+    if (list == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++) {
         const char *next = memchr(*text, '\0', (size_t)(end - *text));
         if (next == NULL) {
             free((void *)list);
