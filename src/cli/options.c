@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = 65534, INNER_IDS = 65536 };
+enum { NOBODY = 65534 };
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -113,7 +113,7 @@ static int set_user(struct run_options *options, const char *value, struct error
         uid = 0;
     else if (strcmp(value, "nobody") == 0)
         uid = NOBODY;
-    else if (parse_u64(value, &uid) < 0 || uid >= INNER_IDS)
+    else if (parse_u64(value, &uid) < 0 || uid >= WIRE_INNER_IDS)
         return bad_value(err, "--user", value, "root, nobody or a number below 65536");
     options->uid = (uint32_t)uid;
     return 0;

@@ -9,9 +9,8 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "wire/capability.h"
+#include "wire/filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -72,14 +71,7 @@ static int become_user(const struct wire_exec *exec)
 
 static int load_filter(uint8_t which)
 {
-    bool is_tight = which == WIRE_FILTER_TIGHT;
-    /* The kernel only reads it; its own struct forgot the const. */
-    struct sock_fprog program = {
-        .len = (unsigned short)((is_tight ? sizeof tight : sizeof standard) / sizeof(struct sock_filter)),
-        .filter = (struct sock_filter *)(uintptr_t)(is_tight ? tight : standard),
-    };
-
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+    return which == WIRE_FILTER_TIGHT ? filter_load(tight, sizeof tight) : filter_load(standard, sizeof standard);
 }
 
 /* As execvpe does it, but with the PATH of the command's own environment. -errno; a program that exists but can't be

@@ -21,14 +21,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { GUEST_FD = 3, CGROUP_FD = 4, CHANNELS_MAX = 256, REFUSALS_MAX = 64, EVENTS_AT_ONCE = 32 };
+enum { CHANNELS_MAX = 256, REFUSALS_MAX = 64, EVENTS_AT_ONCE = 32 };
 
 enum watched { WATCH_GUEST, WATCH_SIGNALS, WATCH_STDIN, WATCH_STDOUT, WATCH_STDERR };
 
 struct init {
     int epoll_fd;
     int signal_fd;
-    int cgroup_root; /* CGROUP_FD, or -1 where there is none */
+    int cgroup_root; /* WIRE_CGROUP_FD, or -1 where there is none */
     bool guest_full;
     uint64_t args_channel; /* whose strings are being gathered */
     char *args;
@@ -75,11 +75,11 @@ static void update_watches(size_t slot)
 /* True when it has gone out, false when the link is full. */
 static bool send(const struct wire_message *message)
 {
-    int r = init.guest_full ? -EAGAIN : link_send(GUEST_FD, message, NULL, 0);
+    int r = init.guest_full ? -EAGAIN : link_send(WIRE_GUEST_FD, message, NULL, 0);
 
     if (r == -EAGAIN && !init.guest_full) {
         init.guest_full = true;
-        watch(EPOLL_CTL_MOD, GUEST_FD, EPOLLIN | EPOLLOUT, WATCH_GUEST, 0);
+        watch(EPOLL_CTL_MOD, WIRE_GUEST_FD, EPOLLIN | EPOLLOUT, WATCH_GUEST, 0);
     }
     if (r < 0 && r != -EAGAIN)
         _exit(0);
@@ -276,11 +276,11 @@ static void handle_guest(uint32_t events)
 
     if ((events & EPOLLOUT) != 0 && init.guest_full) {
         init.guest_full = false;
-        watch(EPOLL_CTL_MOD, GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
+        watch(EPOLL_CTL_MOD, WIRE_GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
-    int r = link_receive(GUEST_FD, WIRE_BY_CLIENT, WIRE_IN_RUNNING, frame, &message, NULL, NULL);
+    int r = link_receive(WIRE_GUEST_FD, WIRE_BY_CLIENT, WIRE_IN_RUNNING, frame, &message, NULL, NULL);
     if (r == -EAGAIN)
         return;
     if (r <= 0)
@@ -344,15 +344,15 @@ static void set_up(void)
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    init.cgroup_root = fstat(CGROUP_FD, &st) == 0 && S_ISDIR(st.st_mode) ? CGROUP_FD : -1;
+    init.cgroup_root = fstat(WIRE_CGROUP_FD, &st) == 0 && S_ISDIR(st.st_mode) ? WIRE_CGROUP_FD : -1;
     init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     init.signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (init.epoll_fd < 0 || init.signal_fd < 0 || fcntl(GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 ||
-        fcntl(GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
+    if (init.epoll_fd < 0 || init.signal_fd < 0 || fcntl(WIRE_GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(WIRE_GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
         _exit(2);
-    if (init.cgroup_root >= 0 && fcntl(CGROUP_FD, F_SETFD, FD_CLOEXEC) < 0)
+    if (init.cgroup_root >= 0 && fcntl(WIRE_CGROUP_FD, F_SETFD, FD_CLOEXEC) < 0)
         _exit(2);
-    watch(EPOLL_CTL_ADD, GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
+    watch(EPOLL_CTL_ADD, WIRE_GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
     watch(EPOLL_CTL_ADD, init.signal_fd, EPOLLIN, WATCH_SIGNALS, 0);
 }
 
@@ -362,7 +362,7 @@ int main(void)
     struct wire_message hello = {
         .type = WIRE_HELLO,
         .hello = {.features = init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0, .channels_max = CHANNELS_MAX}};
-    if (link_send(GUEST_FD, &hello, NULL, 0) < 0)
+    if (link_send(WIRE_GUEST_FD, &hello, NULL, 0) < 0)
         _exit(2);
     for (;;) {
         struct epoll_event events[EVENTS_AT_ONCE];

@@ -57,10 +57,10 @@ static int write_in(int top, const char *name, const char *file, const char *tex
 
 static int write_number_in(int top, const char *name, const char *file, uint64_t number)
 {
-    char text[24];
+    char path[128];
+    int r = path_in(path, sizeof path, name, file);
 
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    return write_in(top, name, file, text);
+    return r < 0 ? r : fd_write_number(top, path, number);
 }
 
 /* A number: alone in the file, or behind `key`. 0 when there is none. */

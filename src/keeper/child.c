@@ -12,8 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* Where init expects what it inherits. */
-enum { GUEST_FD = 3, CGROUP_FD = 4, INIT_FD = 5 };
+enum { INIT_FD = 5 };
 
 struct child {
     const struct spawn *spawn;
@@ -157,10 +156,10 @@ static int arrange_descriptors(struct child *child)
         if (null != fd && dup2(null, fd) < 0)
             return -errno;
     }
-    if (dup2(guest, GUEST_FD) < 0 || dup2(view, CGROUP_FD) < 0 || dup3(init, INIT_FD, O_CLOEXEC) < 0 ||
+    if (dup2(guest, WIRE_GUEST_FD) < 0 || dup2(view, WIRE_CGROUP_FD) < 0 || dup3(init, INIT_FD, O_CLOEXEC) < 0 ||
         sys_close_range(INIT_FD + 1, ~0U, 0) < 0)
         return -errno;
-    child->guest_fd = GUEST_FD;
+    child->guest_fd = WIRE_GUEST_FD;
     return 0;
 }
 

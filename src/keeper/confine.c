@@ -3,10 +3,9 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "wire/capability.h"
+#include "wire/filter.h"
 
-#include <linux/filter.h>
 #include <linux/keyctl.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -18,23 +17,14 @@ static const struct sock_filter nosetid[] = {
 #include "nosetid.inc"
 };
 
-static int load(const struct sock_filter *filter, size_t size)
-{
-    /* The kernel only reads it; its own struct forgot the const. */
-    struct sock_fprog program = {.len = (unsigned short)(size / sizeof *filter),
-                                 .filter = (struct sock_filter *)(uintptr_t)filter};
-
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
-}
-
 int confine_filter(const struct spawn *spawn, const char **ret_detail)
 {
-    int r = load(refused, sizeof refused);
+    int r = filter_load(refused, sizeof refused);
 
     *ret_detail = "refused";
     if (r == 0 && (spawn->flags & WIRE_SPAWN_NO_SETID) != 0) {
         *ret_detail = "nosetid";
-        r = load(nosetid, sizeof nosetid);
+        r = filter_load(nosetid, sizeof nosetid);
     }
     return r;
 }

@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include "base/error.h"
+#include "wire/wire.h"
 
 #include <stdint.h>
 
-enum { IDS_PER_SANDBOX = 65536 };
+enum { IDS_PER_SANDBOX = WIRE_INNER_IDS };
 
 struct ids;
 

@@ -10,7 +10,6 @@ enum {
     CPU_MILLI_MIN = 10,
     CPU_MILLI_MAX = 4096 * 1000,
     CPU_WEIGHT_MAX = 10000,
-    INNER_IDS = 65536,
 };
 
 static bool is_hostname(struct wire_str name)
@@ -76,8 +75,8 @@ static int check_dirs(const struct wire_create *create, size_t fd_count, struct 
         if ((wire_u64v_at(create->dir_flags, i) & ~(uint64_t)WIRE_DIR_WRITABLE) != 0)
             return error_set(err, ERROR_INVALID, 0, "unknown flags of a folder");
     }
-    if (create->user >= INNER_IDS)
-        return error_set(err, ERROR_INVALID, 0, "the user must be below %d", INNER_IDS);
+    if (create->user >= WIRE_INNER_IDS)
+        return error_set(err, ERROR_INVALID, 0, "the user must be below %d", WIRE_INNER_IDS);
     return 0;
 }
 

@@ -26,6 +26,9 @@ enum {
     WIRE_WINDOW = 131072,       /* unacknowledged bytes per stream */
     WIRE_STRINGS_MAX = 1048576, /* arguments and environment of one EXEC, all frames together */
     WIRE_DIRS_MAX = 16,
+    WIRE_INNER_IDS = 65536, /* users and groups in a sandbox */
+    WIRE_GUEST_FD = 3,      /* where init finds its end of the guest link */
+    WIRE_CGROUP_FD = 4,     /* and its own cgroup */
 };
 
 enum wire_sender {
