@@ -56,20 +56,19 @@ void session_release(struct session *session)
     sink_release(&session->sinks[1]);
 }
 
-/* Init lies beside this program, or where it was installed. */
+/* Init lies beside this program, or where an installation puts it, wherever that was put. */
 static int open_init(int *ret_fd, struct error *err)
 {
+    static const char *const places[] = {"/hutch-init", "/../libexec/hutch/hutch-init"};
     char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "/hutch-init");
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
     int fd = -1;
 
-    if (n > 0) {
-        path[n] = '\0';
-        char *slash = strrchr(path, '/');
-        if (slash != NULL) {
-            memcpy(slash, "/hutch-init", sizeof "/hutch-init");
-            fd = open(path, O_PATH | O_CLOEXEC);
-        }
+    path[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    for (size_t i = 0; slash != NULL && fd < 0 && i < sizeof places / sizeof *places; i++) {
+        memcpy(slash, places[i], strlen(places[i]) + 1);
+        fd = open(path, O_PATH | O_CLOEXEC);
     }
     if (fd < 0)
         fd = open(HUTCH_LIBEXEC "/hutch-init", O_PATH | O_CLOEXEC);
