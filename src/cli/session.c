@@ -195,7 +195,7 @@ static int send_create(struct session *session, const struct create_parts *parts
                 .sandbox = SANDBOX,
                 .flags = (options->root != NULL ? WIRE_CREATE_FOLDER : 0) |
                          (options->root_rw ? WIRE_CREATE_ROOT_RW : 0) |
-                         (options->stats || options->json ? WIRE_CREATE_TIMES : 0) | WIRE_CREATE_STAY,
+                         (options->stats || options->json ? WIRE_CREATE_TIMES : 0),
                 .memory_bytes = options->memory_bytes,
                 .disk_bytes = options->disk_bytes,
                 .disk_inodes = inodes < INODES_LEAST ? INODES_LEAST
@@ -272,8 +272,6 @@ static int send_exec(struct session *session, struct error *err)
 {
     const struct run_options *options = session->options;
     struct buf strings = buf_init(WIRE_STRINGS_MAX);
-    uint8_t cpus[128];
-    long cpus_length = syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
     size_t sent = 0;
     struct wire_message message = {
         .type = WIRE_EXEC,
@@ -286,7 +284,6 @@ static int send_exec(struct session *session, struct error *err)
                  .stderr_cap = options->json ? COLLECT_CAP : 0,
                  .file_bytes = options->file_bytes,
                  .open_files = (uint32_t)options->open_files,
-                 .cpus = {.data = cpus, .length = cpus_length > 0 ? (uint32_t)cpus_length : 0},
                  .folder = wire_str(options->folder)},
     };
 

@@ -126,8 +126,6 @@ static int prepare_and_execute(struct launch *launch)
         r = set_limits(exec);
     if (r == 0)
         r = become_user(exec);
-    if (r == 0 && exec->cpus.length > 0)
-        r = syscall(SYS_sched_setaffinity, 0, exec->cpus.length, exec->cpus.data) < 0 ? -errno : 0;
     if (r < 0)
         return r;
     launch->failed = WIRE_FAILED_FOLDER;
@@ -193,8 +191,6 @@ static int launch(struct launch *launch, int cgroup_fd, pid_t *ret_pid)
         args.cgroup = (uint64_t)(unsigned)cgroup_fd;
     }
     pid_t pid = clone_and_run(&args, launch);
-    if (launch->exec->cpus.length > 0)
-        (void)syscall(SYS_sched_setaffinity, 0, launch->exec->cpus.length, launch->exec->cpus.data);
     if (pid < 0 || launch->error != 0)
         return launch->error != 0 ? -launch->error : -EAGAIN;
     *ret_pid = pid;

@@ -19,21 +19,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/*
- * From here to the command's start everything happens one after the other. On one CPU, whose caches stay warm, it is
- * done sooner than by waking another for each step; EXEC says what the command may use.
- */
-static void stay_on_this_cpu(void)
-{
-    uint8_t here[128] = {0};
-    int cpu = sched_getcpu();
-
-    if (cpu < 0 || (size_t)cpu >= sizeof here * 8)
-        return;
-    here[cpu / 8] = (uint8_t)(1U << (cpu % 8));
-    (void)syscall(SYS_sched_setaffinity, 0, sizeof here, here);
-}
-
 static int loopback_up(void)
 {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
@@ -100,8 +85,6 @@ static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned
     spawned->step = STEP_CLONE;
     if (pipe2(go, O_CLOEXEC) < 0)
         return -errno;
-    if ((spawn->flags & WIRE_SPAWN_STAY) != 0)
-        stay_on_this_cpu();
     pid_t pid = clone_as_owner(spawn, ret_pidfd);
     if (pid == 0) {
         (void)close(go[1]);

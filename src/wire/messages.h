@@ -182,10 +182,7 @@
     F(u64, channel, 0)                                                                                                 \
     F(bytes, strings, 61440)
 
-/*
- * `strings`: argc arguments, then envc NAME=value pairs. `cpus`: a mask, as the kernel has it, of those the command may
- * use once it runs; empty: those init may. Idempotent by channel.
- */
+/* `strings`: argc arguments, then envc NAME=value pairs. Idempotent by channel. */
 #define WIRE_FIELDS_exec(F)                                                                                            \
     F(u64, channel, 0)                                                                                                 \
     F(u32, flags, 0)                                                                                                   \
@@ -200,7 +197,6 @@
     F(u32, open_files, 0)                                                                                              \
     F(u16, rows, 0)                                                                                                    \
     F(u16, columns, 0)                                                                                                 \
-    F(bytes, cpus, 128)                                                                                                \
     F(str, folder, 4096)                                                                                               \
     F(u32, argc, 0)                                                                                                    \
     F(u32, envc, 0)                                                                                                    \

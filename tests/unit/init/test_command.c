@@ -187,36 +187,6 @@ TEST(test_limits)
     assert_contains(outcome.out, "Max cpu time              89                   89 ");
 }
 
-/* The command is put on them, and so are we, who were on one CPU only until it started. */
-TEST(test_cpus)
-{
-    cpu_set_t all;
-    cpu_set_t first;
-    cpu_set_t after;
-    char expected[32];
-    struct wire_exec exec = make_exec(2, 0);
-    size_t cpu = 0;
-
-    assert_return_code(sched_getaffinity(0, sizeof all, &all), errno);
-    while (!CPU_ISSET(cpu, &all))
-        cpu++;
-    CPU_ZERO(&first);
-    CPU_SET(cpu, &first);
-    exec.cpus = (struct wire_bytes){(const uint8_t *)&first, 128};
-    (void)snprintf(expected, sizeof expected, "\nCpus_allowed_list:\t%zu\n", cpu);
-    assert_contains(run(&exec, STRINGS("cat\0/proc/self/status")).out, expected);
-    assert_return_code(sched_getaffinity(0, sizeof after, &after), errno);
-    assert_true(CPU_EQUAL(&after, &first));
-    exec.cpus.data = (const uint8_t *)&all;
-    assert_int_equal(run(&exec, STRINGS("cat\0/proc/self/status")).result, 0);
-    assert_return_code(sched_getaffinity(0, sizeof after, &after), errno);
-    assert_true(CPU_EQUAL(&after, &all));
-    CPU_ZERO(&first);
-    exec.cpus.data = (const uint8_t *)&first;
-    assert_int_equal(run(&exec, STRINGS("cat\0/proc/self/status")).result, -EINVAL);
-    (void)waitpid(-1, NULL, 0);
-}
-
 TEST(test_folder_and_descriptors)
 {
     struct wire_exec exec = make_exec(3, 0);
@@ -323,10 +293,12 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_strings), cmocka_unit_test(test_path),
-        cmocka_unit_test(test_stdin),   cmocka_unit_test(test_user),    cmocka_unit_test(test_root),
-        cmocka_unit_test(test_limits),  cmocka_unit_test(test_cpus),    cmocka_unit_test(test_folder_and_descriptors),
-        cmocka_unit_test(test_session), cmocka_unit_test(test_filters), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_strings),
+        cmocka_unit_test(test_path),    cmocka_unit_test(test_stdin),
+        cmocka_unit_test(test_user),    cmocka_unit_test(test_root),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(test_folder_and_descriptors),
+        cmocka_unit_test(test_session), cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests_name("init/command", tests, set_up, NULL);
 }
