@@ -253,21 +253,23 @@ static int limit_cpu(struct cgroups *cgroups, const char *name, const struct cgr
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "limiting CPU time") : 0;
 }
 
-static bool limits_cpu(const struct cgroup_limits *limits)
-{
-    return limits->cpu_milli != 0 || limits->cpu_weight != 0;
-}
-
-int cgroup_limit(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, struct error *err)
+static int limit_memory_and_processes(const struct cgroups *cgroups, const char *name,
+                                      const struct cgroup_limits *limits, struct error *err)
 {
     int r = limit_memory(cgroups, name, limits->memory_bytes, err);
 
     if (r < 0)
         return r;
     r = write_number_in(top_of(cgroups, PIDS), name, "pids.max", (uint64_t)limits->processes + 1);
-    if (r < 0)
-        return error_set(err, ERROR_SYSTEM, -r, "limiting processes to %u", limits->processes);
-    return limits_cpu(limits) ? limit_cpu(cgroups, name, limits, err) : 0;
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "limiting processes to %u", limits->processes) : 0;
+}
+
+int cgroup_limit(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, struct error *err)
+{
+    int r = limit_memory_and_processes(cgroups, name, limits, err);
+
+    /* Also without a limit: there may have been one. */
+    return r < 0 ? r : limit_cpu(cgroups, name, limits, err);
 }
 
 static int make_folders(struct cgroups *cgroups, const char *name, struct error *err)
@@ -332,7 +334,10 @@ int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup
     int r = make_folders(cgroups, name, err);
 
     if (r == 0)
-        r = cgroup_limit(cgroups, name, limits, err);
+        r = limit_memory_and_processes(cgroups, name, limits, err);
+    /* A new one has no CPU limit. */
+    if (r == 0 && (limits->cpu_milli != 0 || limits->cpu_weight != 0))
+        r = limit_cpu(cgroups, name, limits, err);
     if (r == 0)
         r = delegate(cgroups, name, owner, err);
     if (r == 0)

@@ -132,7 +132,7 @@ static int spawn_sandbox(int socket, const struct spawn *spawn, int network)
 }
 
 /* What the caller has of priority is not the sandbox's: not its nice value, not its safety from the OOM killer. */
-static void drop_privileges_of_time(void)
+static void drop_priorities(void)
 {
     static const struct sched_param ordinary = {0};
     struct rlimit none = {0, 0};
@@ -146,7 +146,6 @@ static void drop_privileges_of_time(void)
     (void)sys_prlimit(RLIMIT_RTPRIO, &none, NULL);
     if (fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score) > 0 && score[0] == '-')
         ignore_result(fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0"));
-    (void)prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP);
 }
 
 static _Noreturn void serve(int socket, bool single)
@@ -155,7 +154,10 @@ static _Noreturn void serve(int socket, bool single)
     int pidfd = -1;
     int cgroup_fd = -1;
 
-    drop_privileges_of_time();
+    drop_priorities();
+    /* For clone_as_owner(): without it the change of user would take all capabilities along. */
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+        _exit(1);
     int network = make_network();
     for (;;) {
         struct wire_message message;
