@@ -43,26 +43,11 @@ static int failed(struct child *child, const char *detail)
     return -errno;
 }
 
-/* Neither the caller's terminal nor what it ignored or blocked is passed on. */
-static int leave_caller(struct child *child)
-{
-    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    sigset_t none;
-
-    if (setsid() < 0)
-        return failed(child, "leaving the caller's session");
-    for (int number = 1; number < NSIG; number++)
-        (void)sigaction(number, &by_default, NULL);
-    (void)sigemptyset(&none);
-    return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? failed(child, "unblocking signals") : 0;
-}
-
 static int enter_cgroups(struct child *child)
 {
-    int r = leave_caller(child);
-
-    if (r < 0)
-        return r;
+    /* A session without a terminal it has from the zygote; its process group is its own. */
+    if (setpgid(0, 0) < 0)
+        return failed(child, "making a process group");
     for (size_t i = 0; i < child->spawn->task_count; i++) {
         if (write(child->spawn->task_fds[i], "0", 1) != 1)
             return failed(child, "writing to tasks");

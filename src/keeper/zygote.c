@@ -131,6 +131,18 @@ static int spawn_sandbox(int socket, const struct spawn *spawn, int network)
     return pidfd;
 }
 
+/* Neither the caller's terminal nor what it ignored or blocked is passed on to sandboxes. */
+static int leave_caller(void)
+{
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigset_t none;
+
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &by_default, NULL);
+    (void)sigemptyset(&none);
+    return setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
+}
+
 /* What the caller has of priority is not the sandbox's: not its nice value, not its safety from the OOM killer. */
 static void drop_priorities(void)
 {
@@ -184,10 +196,34 @@ static _Noreturn void serve(int socket, bool single)
     }
 }
 
+/*
+ * A single run's keeper and zygote have half a millisecond of work each before they need one another, but the kernel
+ * tends to leave a new process on its parent's CPU until that one sleeps: it is sent to the next CPU there is.
+ */
+static void send_to_other_cpu(pid_t pid, const cpu_set_t *allowed)
+{
+    unsigned here = 0;
+    cpu_set_t one;
+
+    if (syscall(SYS_getcpu, &here, NULL, NULL) < 0)
+        return;
+    for (unsigned i = 1; i < CPU_SETSIZE; i++) {
+        unsigned cpu = (here + i) % CPU_SETSIZE;
+        if (!CPU_ISSET(cpu, allowed))
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        (void)sched_setaffinity(pid, sizeof one, &one);
+        return;
+    }
+}
+
 int zygote_start(bool single, int *ret_socket, int *ret_pidfd, struct error *err)
 {
     int ends[2];
     int pidfd = -1;
+    cpu_set_t allowed;
+    bool elsewhere = single && sched_getaffinity(0, sizeof allowed, &allowed) == 0;
     struct clone_args args = {.flags = CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD};
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -200,10 +236,15 @@ int zygote_start(bool single, int *ret_socket, int *ret_pidfd, struct error *err
     }
     if (pid == 0) {
         /* Only the socket comes along: not the caller's terminal and its signals, not the keeper's locks. */
-        if (setsid() < 0 || dup2(ends[1], 0) < 0 || sys_close_range(1, ~0U, 0) < 0)
+        if (leave_caller() < 0 || dup2(ends[1], 0) < 0 || sys_close_range(1, ~0U, 0) < 0)
+            _exit(1);
+        /* Once here it is as free as its caller. */
+        if (elsewhere && sched_setaffinity(0, sizeof allowed, &allowed) < 0)
             _exit(1);
         serve(0, single);
     }
+    if (elsewhere)
+        send_to_other_cpu(pid, &allowed);
     (void)close(ends[1]);
     *ret_socket = ends[0];
     *ret_pidfd = pidfd;
