@@ -219,7 +219,9 @@ static const struct {
     {"--memory", "SIZE", set_memory, "memory, files in the sandbox included (default 512M)"},
     {"--cpus", "N", set_cpus, "CPUs, such as 0.5 (default: all)"},
     {"--processes", "N", set_processes, "processes and threads (default 256)"},
-    {"--disk", "SIZE", set_disk, "all files the sandbox may write, kept in memory (default 256M or half of --memory)"},
+    {"--disk", "SIZE", set_disk,
+     "all files the sandbox may write: kept in memory up to half of --memory, else in a file (default 256M or "
+     "half of --memory)"},
     {"--file-size", "SIZE", set_file_size, "the largest file (default: the disk)"},
     {"--open-files", "N", set_open_files, "open files per process (default 1024)"},
     {"--timeout", "TIME", set_timeout, "end the command after 500ms, 10s, 5m, 1h ... (default: never)"},
@@ -328,9 +330,9 @@ static int check_together(struct run_options *options, struct error *err)
         options->disk_bytes = options->memory_bytes / 2 < 256 * MIB ? options->memory_bytes / 2 : 256 * MIB;
     if (options->root_rw && options->root == NULL)
         return error_set(err, ERROR_INVALID, 0, "--rw-root needs --root: template host is read-only");
-    if (options->disk_bytes > options->memory_bytes)
-        return error_set(err, ERROR_INVALID, 0,
-                         "--disk is larger than --memory, but the disk is kept in memory; raise --memory");
+    options->disk_is_image = options->disk_bytes > options->memory_bytes / 2;
+    if (options->disk_is_image && options->disk_bytes < MIB)
+        return error_set(err, ERROR_INVALID, 0, "--disk: more than half of --memory is kept in a file, of at least 1M");
     if (options->command == NULL || options->command[0] == NULL)
         return error_set(err, ERROR_INVALID, 0, "no command; usage: hutch run [options] -- COMMAND [ARGUMENT...]");
     if (options->command[0][0] == '\0')

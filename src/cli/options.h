@@ -24,6 +24,7 @@ struct run_options {
     uint64_t cpu_milli; /* 0: all there are */
     uint64_t processes;
     uint64_t disk_bytes;
+    bool disk_is_image;  /* a file on the host, not memory */
     uint64_t file_bytes; /* 0: as large as the disk */
     uint64_t open_files;
     bool open_files_asked; /* not just the default */

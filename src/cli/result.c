@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DISK_FULL_BELOW = 4096 };
+enum {
+    DISK_FULL_BELOW = 4096,
+    IMAGE_FULL_BELOW = 1 << 20, /* ext4 refuses a little before the last block */
+};
 
 static const char *const limit_names[] = {
     [LIMIT_NONE] = NULL,   [LIMIT_TIME] = "time",           [LIMIT_MEMORY] = "memory", [LIMIT_PROCESSES] = "processes",
@@ -18,6 +21,7 @@ static const char *const limit_names[] = {
 enum run_limit result_limit(const struct result *result)
 {
     const struct wire_exit *exit = &result->exit;
+    uint64_t disk_full_below = result->disk_is_image ? IMAGE_FULL_BELOW : DISK_FULL_BELOW;
 
     if (result->timed_out)
         return LIMIT_TIME;
@@ -31,7 +35,7 @@ enum run_limit result_limit(const struct result *result)
     if (result->processes_refused > 0)
         return LIMIT_PROCESSES;
     if (result->has_exit && exit->kind != WIRE_EXIT_NOT_STARTED &&
-        (exit->disk_free_bytes < DISK_FULL_BELOW || exit->disk_free_inodes == 0))
+        (exit->disk_free_bytes < disk_full_below || exit->disk_free_inodes == 0))
         return LIMIT_DISK;
     return LIMIT_NONE;
 }

@@ -22,6 +22,7 @@ enum {
     CHANNEL = 1, /* the only one of this sandbox */
     COLLECT_CAP = 1 << 20,
     INODE_PER_BYTES = 4096,
+    INODE_PER_IMAGE_BYTES = 16384, /* there each takes room whether it is used or not */
     INODES_LEAST = 1024,
     REPLY_LIMIT_MS = 20000, /* a keeper that says nothing for so long never will */
     ERRNO_MAX = 4095,
@@ -38,7 +39,7 @@ void session_init(struct session *session, struct run_options *options, uint64_t
         .keeper_end = -1,
         .init_fd = -1,
         .guest_fd = -1,
-        .result = {.file_bytes = options->file_bytes},
+        .result = {.file_bytes = options->file_bytes, .disk_is_image = options->disk_is_image},
         .start_ns = start_ns,
     };
     sink_init(&session->sinks[0], options->json ? -1 : STDOUT_FILENO, COLLECT_CAP);
@@ -187,7 +188,7 @@ static int open_folders(const struct run_options *options, struct create_parts *
 static int send_create(struct session *session, const struct create_parts *parts, struct error *err)
 {
     const struct run_options *options = session->options;
-    uint64_t inodes = options->disk_bytes / INODE_PER_BYTES;
+    uint64_t inodes = options->disk_bytes / (options->disk_is_image ? INODE_PER_IMAGE_BYTES : INODE_PER_BYTES);
     struct wire_message message = {
         .type = WIRE_CREATE,
         .create =
@@ -195,6 +196,7 @@ static int send_create(struct session *session, const struct create_parts *parts
                 .sandbox = SANDBOX,
                 .flags = (options->root != NULL ? WIRE_CREATE_FOLDER : 0) |
                          (options->root_rw ? WIRE_CREATE_ROOT_RW : 0) |
+                         (options->disk_is_image ? WIRE_CREATE_IMAGE : 0) |
                          (options->stats || options->json ? WIRE_CREATE_TIMES : 0),
                 .memory_bytes = options->memory_bytes,
                 .disk_bytes = options->disk_bytes,

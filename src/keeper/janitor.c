@@ -1,6 +1,7 @@
 #include "keeper/janitor.h"
 
 #include "base/cleanup.h"
+#include "keeper/disk.h"
 
 #include <poll.h>
 #include <string.h>
@@ -30,11 +31,15 @@ static int remove_sandbox(struct cgroups *cgroups, const char *cgroup, int pidfd
     return r;
 }
 
-void janitor_clean(const struct wire_clean *clean, int pidfd)
+void janitor_clean(const struct wire_clean *clean, int pidfd, int *disk_fd)
 {
     struct instance instance = INSTANCE_EMPTY;
     struct cgroups *cgroups = NULL;
 
+    if (disk_fd != NULL) {
+        disk_discard(*disk_fd);
+        close_fd(disk_fd);
+    }
     if (cgroups_new(&cgroups, NULL) == 0 && remove_sandbox(cgroups, clean->cgroup.text, pidfd) == 0 &&
         instance_adopt(&instance, clean->instance.text) == 0) {
         janitor_sweep(&instance, cgroups);

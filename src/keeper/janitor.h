@@ -10,10 +10,11 @@
 #include "wire/wire.h"
 
 /*
- * End and remove the sandbox of a CLEAN message. The caller holds the instance lock and the id claim through
- * descriptors of its own until it exits; should it be killed before, the next sweep finds the rest.
+ * End and remove the sandbox of a CLEAN message; `disk_fd` is the root of its disk or NULL, and closed. The caller
+ * holds the instance lock and the id claim through descriptors of its own until it exits; should it be killed before,
+ * the next sweep finds the rest.
  */
-void janitor_clean(const struct wire_clean *clean, int pidfd);
+void janitor_clean(const struct wire_clean *clean, int pidfd, int *disk_fd);
 
 /* Remove what belongs to instances that nobody holds. */
 void janitor_sweep(const struct instance *instance, struct cgroups *cgroups);

@@ -6,6 +6,8 @@
 #include "base/sys.h"
 #include "keeper/instance.h"
 #include "keeper/janitor.h"
+#include "keeper/job.h"
+#include "keeper/registry.h"
 #include "keeper/request.h"
 #include "keeper/sandbox.h"
 #include "wire/link.h"
@@ -18,14 +20,16 @@
 #include <sys/wait.h>
 
 enum {
-    BUCKETS = 1024,
     SANDBOXES_MAX = 16384,
+    JOBS_MAX = 64,
     EVENTS_AT_ONCE = 64,
     RETRY_MS = 5,      /* how soon a removal that was too early is tried again */
     MEMORY_LOOKS = 40, /* how often to look for a kill after the kernel said that memory ran out */
 };
 
 struct keeper {
+    struct source client;
+    struct source memory;
     struct instance instance;
     struct sandbox_maker maker;
     int client_fd;
@@ -33,45 +37,27 @@ struct keeper {
     int zygote_pidfd;
     bool watching_memory;
     int memory_looks; /* v1 says so before it has killed and counted: look again */
-    size_t count;
-    size_t removing; /* dead, but something of them is still busy */
-    struct sandbox *buckets[BUCKETS];
+    size_t removing;  /* dead, but something of them is still busy */
+    struct registry registry;
+    struct job *jobs;
+    size_t job_count;
     uint8_t frame[WIRE_FRAME_MAX];
 };
 
-/* What an epoll event is about when it is not a sandbox. */
-static char client_tag;
-static char memory_tag;
+static int sandbox_ready(struct keeper *keeper, struct source *source);
+static int memory_ready(struct keeper *keeper, struct source *source);
+static int job_ready(struct keeper *keeper, struct source *source);
 
-static int watch(struct keeper *keeper, int fd, void *what)
+static int watch(struct keeper *keeper, int fd, struct source *source)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
 
     return epoll_ctl(keeper->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-static struct sandbox **bucket_of(struct keeper *keeper, uint64_t id)
-{
-    return &keeper->buckets[(id ^ (id >> 32)) % BUCKETS];
-}
-
-static struct sandbox *find(struct keeper *keeper, uint64_t id)
-{
-    struct sandbox *sandbox = *bucket_of(keeper, id);
-
-    while (sandbox != NULL && sandbox->id != id)
-        sandbox = sandbox->next;
-    return sandbox;
-}
-
 static void forget(struct keeper *keeper, struct sandbox *sandbox)
 {
-    struct sandbox **at = bucket_of(keeper, sandbox->id);
-
-    while (*at != sandbox)
-        at = &(*at)->next;
-    *at = sandbox->next;
-    keeper->count--;
+    registry_remove(&keeper->registry, sandbox);
     sandbox_free(sandbox);
 }
 
@@ -96,13 +82,15 @@ static int refuse(struct keeper *keeper, uint64_t sandbox, enum step step, const
 
 static int watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct error *err)
 {
-    int r = watch(keeper, sandbox->pidfd, sandbox);
+    sandbox->source.ready = sandbox_ready;
+    int r = watch(keeper, sandbox->pidfd, &sandbox->source);
 
     if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "watching the sandbox");
     r = cgroup_watch(keeper->maker.cgroups, sandbox->cgroup, err);
     if (r == 0 && !keeper->watching_memory) {
-        r = watch(keeper, cgroups_event_fd(keeper->maker.cgroups), &memory_tag);
+        keeper->memory.ready = memory_ready;
+        r = watch(keeper, cgroups_event_fd(keeper->maker.cgroups), &keeper->memory);
         keeper->watching_memory = r == 0;
     }
     return r;
@@ -119,32 +107,24 @@ static bool end_now(struct keeper *keeper, struct sandbox *sandbox)
     return r == 0;
 }
 
-static int create(struct keeper *keeper, const struct wire_create *create, const int *fds, size_t fd_count)
+static int make(struct keeper *keeper, const struct wire_create *create, const int *fds, struct disk *disk,
+                struct sandbox_progress *progress)
 {
-    struct sandbox_progress progress = {.step = STEP_REQUEST, .step_start_ns = clock_now_ns()};
     struct sandbox *sandbox = NULL;
     _cleanup_fd_ int guest_fd = -1;
     struct error err = {0};
 
-    int r = request_check_create(create, fd_count, &err);
-    if (r == 0 && find(keeper, create->sandbox) != NULL)
-        r = error_set(&err, ERROR_INVALID, EEXIST, "this sandbox exists");
-    if (r == 0 && keeper->count >= SANDBOXES_MAX)
-        r = error_set(&err, ERROR_LIMIT, EAGAIN, "there are %d sandboxes", SANDBOXES_MAX);
-    if (r == 0)
-        r = sandbox_new(&keeper->maker, create, fds, &progress, &sandbox, &guest_fd, &err);
+    int r = sandbox_new(&keeper->maker, create, fds, disk, progress, &sandbox, &guest_fd, &err);
     if (r < 0 || sandbox == NULL)
-        return refuse(keeper, create->sandbox, progress.step, &err);
+        return refuse(keeper, create->sandbox, progress->step, &err);
 
     struct wire_message message = {
         .type = WIRE_CREATED,
         .created = {.sandbox = create->sandbox,
                     .uid_first = sandbox->uid_first,
-                    .steps_ns = {.data = (const uint8_t *)progress.steps_ns, .count = STEP_COUNT}},
+                    .steps_ns = {.data = (const uint8_t *)progress->steps_ns, .count = STEP_COUNT}},
     };
-    sandbox->next = *bucket_of(keeper, sandbox->id);
-    *bucket_of(keeper, sandbox->id) = sandbox;
-    keeper->count++;
+    registry_add(&keeper->registry, sandbox);
     r = watch_sandbox(keeper, sandbox, &err);
     if (r < 0) {
         end_now(keeper, sandbox);
@@ -152,6 +132,113 @@ static int create(struct keeper *keeper, const struct wire_create *create, const
         return refuse(keeper, create->sandbox, STEP_CGROUP, &err);
     }
     return tell(keeper, &message, &guest_fd, 1);
+}
+
+static bool is_being_made(const struct keeper *keeper, uint64_t id)
+{
+    for (const struct job *job = keeper->jobs; job != NULL; job = job->next) {
+        if (job->frame != NULL && job->message.create.sandbox == id)
+            return true;
+    }
+    return false;
+}
+
+static int add_job(struct keeper *keeper, struct job *job, struct error *err)
+{
+    job->source.ready = job_ready;
+    int r = watch(keeper, job->helper.socket, &job->source);
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "watching a helper");
+    job->next = keeper->jobs;
+    keeper->jobs = job;
+    keeper->job_count++;
+    return 0;
+}
+
+static void remove_job(struct keeper *keeper, struct job *job)
+{
+    struct job **at = &keeper->jobs;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    keeper->job_count--;
+    job_free(job);
+}
+
+/* The descriptors are the job's when there is no error. */
+static int start_disk(struct keeper *keeper, int *fds, size_t fd_count, struct error *err)
+{
+    struct job *job = NULL;
+
+    if (keeper->job_count >= JOBS_MAX)
+        return error_set(err, ERROR_LIMIT, EAGAIN, "%d disks are being made already", JOBS_MAX);
+    int r = job_new_create(keeper->maker.state_fd, keeper->frame, fds, fd_count, &job, err);
+    if (r < 0)
+        return r;
+    r = add_job(keeper, job, err);
+    if (r < 0) {
+        job->fd_count = 0;
+        job_free(job);
+    }
+    return r;
+}
+
+static void let_go_of_disk(struct keeper *keeper, struct sandbox *sandbox)
+{
+    struct job *job = sandbox->disk_fd >= 0 ? job_new_discard(&sandbox->disk_fd) : NULL;
+    struct error err;
+
+    if (job != NULL && add_job(keeper, job, &err) < 0)
+        job_free(job);
+}
+
+static int job_ready(struct keeper *keeper, struct source *source)
+{
+    struct job *job = SOURCE_OWNER(struct job, source);
+    struct sandbox_progress progress = {.step = STEP_IMAGE, .step_start_ns = job->start_ns};
+    struct disk disk = DISK_EMPTY;
+    struct error err = {0};
+    int r = 1;
+
+    if (job->frame != NULL) {
+        if (job_take_disk(job, &disk, &err) < 0)
+            r = refuse(keeper, job->message.create.sandbox, STEP_IMAGE, &err);
+        else
+            r = make(keeper, &job->message.create, job->fds, &disk, &progress);
+        disk_release(&disk);
+    }
+    remove_job(keeper, job);
+    return r < 0 ? r : 1;
+}
+
+/* A writable root needs attributes, which not every tmpfs has. */
+static bool wants_image(const struct wire_create *create)
+{
+    if ((create->flags & WIRE_CREATE_IMAGE) != 0)
+        return true;
+    return (create->flags & WIRE_CREATE_ROOT_RW) != 0 && create->disk_bytes >= DISK_IMAGE_MIN_BYTES &&
+           !disk_tmpfs_has_attributes();
+}
+
+/* 1 when a job has taken the descriptors. */
+static int create(struct keeper *keeper, const struct wire_create *create, int *fds, size_t fd_count)
+{
+    struct sandbox_progress progress = {.step = STEP_REQUEST, .step_start_ns = clock_now_ns()};
+    struct disk none = DISK_EMPTY;
+    struct error err = {0};
+
+    int r = request_check_create(create, fd_count, &err);
+    if (r == 0 && (registry_find(&keeper->registry, create->sandbox) != NULL || is_being_made(keeper, create->sandbox)))
+        r = error_set(&err, ERROR_INVALID, EEXIST, "this sandbox exists");
+    if (r == 0 && keeper->registry.count + keeper->job_count >= SANDBOXES_MAX)
+        r = error_set(&err, ERROR_LIMIT, EAGAIN, "there are %d sandboxes", SANDBOXES_MAX);
+    if (r < 0)
+        return refuse(keeper, create->sandbox, STEP_REQUEST, &err);
+    if (!wants_image(create))
+        return make(keeper, create, fds, &none, &progress);
+    r = start_disk(keeper, fds, fd_count, &err);
+    return r < 0 ? refuse(keeper, create->sandbox, STEP_IMAGE, &err) : 1;
 }
 
 static int limit(struct keeper *keeper, struct sandbox *sandbox, const struct wire_limits *limits, struct error *err)
@@ -197,7 +284,7 @@ static int done(struct keeper *keeper, uint64_t sandbox, enum wire_type request,
 static int handle_for_sandbox(struct keeper *keeper, const struct wire_message *message)
 {
     uint64_t id = message->destroy.sandbox;
-    struct sandbox *sandbox = find(keeper, id);
+    struct sandbox *sandbox = registry_find(&keeper->registry, id);
     struct error err = {0};
 
     if (sandbox == NULL || sandbox->state == SANDBOX_DEAD) {
@@ -220,8 +307,9 @@ static int handle_for_sandbox(struct keeper *keeper, const struct wire_message *
     }
 }
 
-static int handle_client(struct keeper *keeper)
+static int client_ready(struct keeper *keeper, struct source *source)
 {
+    (void)source;
     struct wire_message message;
     int fds[FD_PASS_MAX];
     size_t fd_count = 0;
@@ -233,7 +321,8 @@ static int handle_client(struct keeper *keeper)
         r = create(keeper, &message.create, fds, fd_count);
     else
         r = handle_for_sandbox(keeper, &message);
-    fd_close_many(fds, fd_count);
+    if (r <= 0)
+        fd_close_many(fds, fd_count);
     return r < 0 ? r : 1;
 }
 
@@ -244,6 +333,7 @@ static int finish(struct keeper *keeper, struct sandbox *sandbox)
     struct wire_message message = {.type = WIRE_GONE, .gone = {.sandbox = sandbox->id}};
 
     if (by_itself) {
+        let_go_of_disk(keeper, sandbox);
         message.gone.oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
         message.gone.processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
     }
@@ -254,7 +344,7 @@ static int finish(struct keeper *keeper, struct sandbox *sandbox)
     if (r < 0) {
         if (!was_dead && sandbox->state == SANDBOX_DEAD)
             keeper->removing++;
-        return sandbox->state == SANDBOX_DEAD ? 0 : watch(keeper, sandbox->pidfd, sandbox);
+        return sandbox->state == SANDBOX_DEAD ? 0 : watch(keeper, sandbox->pidfd, &sandbox->source);
     }
     if (was_dead)
         keeper->removing--;
@@ -263,36 +353,48 @@ static int finish(struct keeper *keeper, struct sandbox *sandbox)
     return tell(keeper, &message, NULL, 0);
 }
 
+static int sandbox_ready(struct keeper *keeper, struct source *source)
+{
+    int r = finish(keeper, SOURCE_OWNER(struct sandbox, source));
+
+    return r < 0 ? r : 1;
+}
+
 static int retry_removals(struct keeper *keeper)
 {
-    for (size_t i = 0; i < BUCKETS && keeper->removing > 0; i++) {
-        for (struct sandbox *sandbox = keeper->buckets[i], *next; sandbox != NULL; sandbox = next) {
-            next = sandbox->next;
-            int r = sandbox->state == SANDBOX_DEAD ? finish(keeper, sandbox) : 0;
-            if (r < 0)
-                return r;
-        }
+    struct sandbox *next;
+
+    for (struct sandbox *sandbox = registry_next(&keeper->registry, NULL); sandbox != NULL; sandbox = next) {
+        next = registry_next(&keeper->registry, sandbox);
+        int r = sandbox->state == SANDBOX_DEAD ? finish(keeper, sandbox) : 0;
+        if (r < 0)
+            return r;
     }
     return 0;
 }
 
 static int report_memory(struct keeper *keeper)
 {
-    for (size_t i = 0; i < BUCKETS; i++) {
-        for (struct sandbox *sandbox = keeper->buckets[i]; sandbox != NULL; sandbox = sandbox->next) {
-            uint32_t kills =
-                sandbox->state == SANDBOX_LIVE ? cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup) : 0;
-            if (kills <= sandbox->oom_kills)
-                continue;
-            sandbox->oom_kills = kills;
-            keeper->memory_looks = 0;
-            struct wire_message message = {.type = WIRE_OOM, .oom = {.sandbox = sandbox->id, .kills = kills}};
-            int r = tell(keeper, &message, NULL, 0);
-            if (r < 0)
-                return r;
-        }
+    for (struct sandbox *sandbox = NULL; (sandbox = registry_next(&keeper->registry, sandbox)) != NULL;) {
+        uint32_t kills = sandbox->state == SANDBOX_LIVE ? cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup) : 0;
+        if (kills <= sandbox->oom_kills)
+            continue;
+        sandbox->oom_kills = kills;
+        keeper->memory_looks = 0;
+        struct wire_message message = {.type = WIRE_OOM, .oom = {.sandbox = sandbox->id, .kills = kills}};
+        int r = tell(keeper, &message, NULL, 0);
+        if (r < 0)
+            return r;
     }
     return 0;
+}
+
+static int memory_ready(struct keeper *keeper, struct source *source)
+{
+    (void)source;
+    if (cgroups_take_events(keeper->maker.cgroups))
+        keeper->memory_looks = MEMORY_LOOKS;
+    return 1;
 }
 
 int keeper_dispatch(struct keeper *keeper, struct error *err)
@@ -302,16 +404,10 @@ int keeper_dispatch(struct keeper *keeper, struct error *err)
     int r = n < 0 && errno != EINTR ? -errno : 0;
 
     for (int i = 0; i < n && r >= 0; i++) {
-        if (events[i].data.ptr == &client_tag) {
-            r = handle_client(keeper);
-            if (r == 0)
-                return 0;
-        } else if (events[i].data.ptr == &memory_tag) {
-            if (cgroups_take_events(keeper->maker.cgroups))
-                keeper->memory_looks = MEMORY_LOOKS;
-        } else {
-            r = finish(keeper, events[i].data.ptr);
-        }
+        struct source *source = events[i].data.ptr;
+        r = source->ready(keeper, source);
+        if (r == 0)
+            return 0;
     }
     if (r >= 0 && keeper->memory_looks > 0) {
         keeper->memory_looks--;
@@ -334,11 +430,9 @@ int keeper_wait_ms(const struct keeper *keeper)
 
 static struct sandbox *only_sandbox(struct keeper *keeper)
 {
-    for (size_t i = 0; keeper->count == 1 && i < BUCKETS; i++) {
-        if (keeper->buckets[i] != NULL)
-            return keeper->buckets[i]->state == SANDBOX_LIVE ? keeper->buckets[i] : NULL;
-    }
-    return NULL;
+    struct sandbox *sandbox = keeper->registry.count == 1 ? registry_next(&keeper->registry, NULL) : NULL;
+
+    return sandbox != NULL && sandbox->state == SANDBOX_LIVE ? sandbox : NULL;
 }
 
 int keeper_leave(struct keeper *keeper, struct error *err)
@@ -351,8 +445,8 @@ int keeper_leave(struct keeper *keeper, struct error *err)
         .type = WIRE_CLEAN,
         .clean = {.instance = wire_str(keeper->instance.id), .cgroup = wire_str(sandbox->cgroup)},
     };
-    int fds[] = {sandbox->pidfd, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids)};
-    int r = link_send(keeper->maker.zygote_fd, &message, fds, 3);
+    int fds[] = {sandbox->pidfd, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids), sandbox->disk_fd};
+    int r = link_send(keeper->maker.zygote_fd, &message, fds, sandbox->disk_fd >= 0 ? 4 : 3);
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "leaving the rest to the zygote") : 0;
 }
 
@@ -394,8 +488,9 @@ static int set_up(struct keeper *keeper, const struct keeper_options *options, s
     keeper->maker.instance_id = keeper->instance.id;
     if (fcntl(keeper->client_fd, F_SETFL, O_NONBLOCK) < 0)
         return error_errno(err, "preparing the conversation");
+    keeper->client.ready = client_ready;
     keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (keeper->epoll_fd < 0 || watch(keeper, keeper->client_fd, &client_tag) < 0)
+    if (keeper->epoll_fd < 0 || watch(keeper, keeper->client_fd, &keeper->client) < 0)
         return error_errno(err, "making the keeper's event loop");
     return 0;
 }
@@ -424,18 +519,14 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
 /* End what is left, and wait for it: the instance may only go when nothing carries its id. */
 static bool end_all(struct keeper *keeper)
 {
+    struct sandbox *sandbox = NULL;
     bool clean = true;
 
-    for (size_t i = 0; i < BUCKETS; i++) {
-        for (struct sandbox *sandbox = keeper->buckets[i]; sandbox != NULL; sandbox = sandbox->next)
-            sandbox_end(&keeper->maker, sandbox);
-    }
-    for (size_t i = 0; i < BUCKETS; i++) {
-        for (struct sandbox *sandbox = keeper->buckets[i], *next; sandbox != NULL; sandbox = next) {
-            next = sandbox->next;
-            clean = end_now(keeper, sandbox) && clean;
-            sandbox_free(sandbox);
-        }
+    while ((sandbox = registry_next(&keeper->registry, sandbox)) != NULL)
+        sandbox_end(&keeper->maker, sandbox);
+    while ((sandbox = registry_next(&keeper->registry, NULL)) != NULL) {
+        clean = end_now(keeper, sandbox) && clean;
+        forget(keeper, sandbox);
     }
     return clean;
 }
@@ -444,8 +535,10 @@ void keeper_free(struct keeper *keeper)
 {
     if (keeper == NULL)
         return;
+    while (keeper->jobs != NULL)
+        remove_job(keeper, keeper->jobs);
     /* Should something be left, the instance's name stays, so that a sweep finds it. */
-    if (keeper->count > 0 && !end_all(keeper))
+    if (keeper->registry.count > 0 && !end_all(keeper))
         close_fd(&keeper->instance.lock_fd);
     close_fd(&keeper->maker.zygote_fd);
     if (keeper->zygote_pidfd >= 0) {

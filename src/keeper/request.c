@@ -1,5 +1,7 @@
 #include "keeper/request.h"
 
+#include "keeper/disk.h"
+
 #include <string.h>
 
 enum {
@@ -11,6 +13,8 @@ enum {
     CPU_MILLI_MAX = 4096 * 1000,
     CPU_WEIGHT_MAX = 10000,
 };
+
+#define DISK_IMAGE_MAX (8ULL << 40)
 
 static bool is_hostname(struct wire_str name)
 {
@@ -80,9 +84,25 @@ static int check_dirs(const struct wire_create *create, size_t fd_count, struct 
     return 0;
 }
 
+static int check_disk(const struct wire_create *create, struct error *err)
+{
+    bool is_image = (create->flags & WIRE_CREATE_IMAGE) != 0;
+
+    if (is_image && (create->disk_bytes < DISK_IMAGE_MIN_BYTES || create->disk_bytes > DISK_IMAGE_MAX))
+        return error_set(err, ERROR_INVALID, 0, "a disk image must be 1 MiB to 8 TiB");
+    if (!is_image && (create->disk_bytes < DISK_MIN || create->disk_bytes > INT64_MAX))
+        return error_set(err, ERROR_INVALID, 0, "the disk must be at least 64 KiB");
+    if (!is_image && create->disk_bytes > create->memory_bytes)
+        return error_set(err, ERROR_INVALID, 0, "a disk that is kept in memory can't be larger than the memory limit");
+    if (create->disk_inodes < INODES_MIN || create->disk_inodes > INT32_MAX)
+        return error_set(err, ERROR_INVALID, 0, "the disk needs at least %d inodes", INODES_MIN);
+    return 0;
+}
+
 int request_check_create(const struct wire_create *create, size_t fd_count, struct error *err)
 {
-    if ((create->flags & ~(uint32_t)(WIRE_CREATE_FOLDER | WIRE_CREATE_ROOT_RW | WIRE_CREATE_TIMES)) != 0)
+    if ((create->flags &
+         ~(uint32_t)(WIRE_CREATE_FOLDER | WIRE_CREATE_ROOT_RW | WIRE_CREATE_TIMES | WIRE_CREATE_IMAGE)) != 0)
         return error_set(err, ERROR_INVALID, 0, "unknown flags");
     if ((create->flags & WIRE_CREATE_ROOT_RW) != 0 && (create->flags & WIRE_CREATE_FOLDER) == 0)
         return error_set(err, ERROR_INVALID, 0, "template host is read-only: a writable root needs a root folder");
@@ -91,11 +111,6 @@ int request_check_create(const struct wire_create *create, size_t fd_count, stru
     int r = check_amounts(create->memory_bytes, create->processes, create->cpu_milli, create->cpu_weight, err);
     if (r < 0)
         return r;
-    if (create->disk_bytes < DISK_MIN || create->disk_bytes > INT64_MAX)
-        return error_set(err, ERROR_INVALID, 0, "the disk must be at least 64 KiB");
-    if (create->disk_bytes > create->memory_bytes)
-        return error_set(err, ERROR_INVALID, 0, "the disk is kept in memory: it can't be larger than the memory limit");
-    if (create->disk_inodes < INODES_MIN || create->disk_inodes > INT32_MAX)
-        return error_set(err, ERROR_INVALID, 0, "the disk needs at least %d inodes", INODES_MIN);
-    return check_dirs(create, fd_count, err);
+    r = check_disk(create, err);
+    return r < 0 ? r : check_dirs(create, fd_count, err);
 }

@@ -1,6 +1,7 @@
 /*
  * Theory of operation. The child starts with a copy of the host's mount table and the descriptors of its spawn. It
- * mounts one tmpfs of its own, W, over a folder of ours and makes that its working folder. All other mount points are
+ * mounts its disk, W, a tmpfs of its own or the image it was given, over a folder of ours and makes that its working
+ * folder. All other mount points are
  * made inside W, and every target is opened by descriptor without following a symlink, so nothing is ever looked up on
  * the host or in a template by a name that a tenant could have prepared:
  *
@@ -67,23 +68,30 @@ static int call_failed(struct rootfs *rootfs, const char *what)
     return failed(rootfs, -errno, what);
 }
 
-int rootfs_disk(struct rootfs *rootfs)
+static int new_tmpfs(const struct spawn *spawn, int *ret_fd)
 {
     char size[24];
     char inodes[24];
     const struct mnt_option options[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0755"}};
-    static const char *const folders[] = {"r", "t", "e", "d"};
-    _cleanup_fd_ int fd = -1;
 
-    (void)snprintf(size, sizeof size, "%llu", (unsigned long long)rootfs->spawn->disk_bytes);
-    (void)snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)rootfs->spawn->disk_inodes);
+    (void)snprintf(size, sizeof size, "%llu", (unsigned long long)spawn->disk_bytes);
+    (void)snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)spawn->disk_inodes);
+    return mnt_new("tmpfs", options, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, ret_fd);
+}
+
+int rootfs_disk(struct rootfs *rootfs)
+{
+    static const char *const folders[] = {"r", "t", "e", "d"};
+    _cleanup_fd_ int own = -1;
+
     if (sys_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE) < 0)
         return call_failed(rootfs, "making mounts private");
-    int r = mnt_new("tmpfs", options, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &fd);
+    int r = rootfs->spawn->disk_fd < 0 ? new_tmpfs(rootfs->spawn, &own) : 0;
     if (r < 0)
         return failed(rootfs, r, "tmpfs");
+    int fd = own >= 0 ? own : rootfs->spawn->disk_fd;
     if (sys_move_mount(fd, "", AT_FDCWD, INSTANCES_FOLDER, MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(fd) < 0)
-        return call_failed(rootfs, "attaching the tmpfs");
+        return call_failed(rootfs, "attaching the disk");
     (void)umask(0);
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         if (mkdir(folders[i], 0755) < 0)

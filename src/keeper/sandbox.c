@@ -26,6 +26,7 @@
 struct making {
     struct sandbox_maker *maker;
     const struct wire_create *create;
+    const struct disk *disk;
     struct sandbox_progress *progress;
     struct sandbox *sandbox;
     struct spawn spawn;
@@ -148,6 +149,9 @@ static int fill_spawn(struct making *making, struct error *err)
     spawn->cgroup_fd = making->entry.dir;
     memcpy(spawn->task_fds, making->entry.tasks, sizeof spawn->task_fds);
     spawn->task_count = making->entry.task_count;
+    spawn->disk_fd = making->disk->mount_fd;
+    if (spawn->disk_fd >= 0)
+        spawn->flags |= WIRE_SPAWN_IMAGE;
     if ((making->create->flags & WIRE_CREATE_ROOT_RW) != 0)
         spawn->flags |= WIRE_SPAWN_ROOT_RW;
     if ((making->create->flags & WIRE_CREATE_TIMES) != 0)
@@ -236,15 +240,16 @@ static void undo(struct making *making)
     sandbox_free(sandbox);
 }
 
-int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
+int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds, struct disk *disk,
                 struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd, struct error *err)
 {
     struct making making = {
         .maker = maker,
         .create = create,
+        .disk = disk,
         .progress = progress,
         .sandbox = calloc(1, sizeof *making.sandbox),
-        .spawn = {.usr_fd = -1},
+        .spawn = {.usr_fd = -1, .disk_fd = -1},
         .entry = {.dir = -1},
         .guest_fd = -1,
         .child_fd = -1,
@@ -255,6 +260,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     if (making.sandbox == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making a sandbox");
     making.sandbox->pidfd = -1;
+    making.sandbox->disk_fd = -1;
     making.sandbox->id = create->sandbox;
     int r = take_steps(&making, fds, err);
     if (r < 0)
@@ -269,6 +275,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     close_fd(&making.view_fd);
     if (r < 0)
         return r;
+    making.sandbox->disk_fd = TAKE_FD(disk->folder_fd);
     *ret_sandbox = making.sandbox;
     *ret_guest_fd = making.guest_fd;
     return 0;
@@ -279,6 +286,10 @@ void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox)
     if (sandbox->state != SANDBOX_LIVE)
         return;
     sandbox->state = SANDBOX_ENDING;
+    if (sandbox->disk_fd >= 0)
+        disk_discard(sandbox->disk_fd);
+    /* Not the last user: the file system ends with init, in its time and not in ours. */
+    close_fd(&sandbox->disk_fd);
     /* Init's end takes its pid namespace along; a frozen cgroup still obeys cgroup.kill. */
     if (cgroup_kill(maker->cgroups, sandbox->cgroup) < 0)
         (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
@@ -309,5 +320,6 @@ void sandbox_free(struct sandbox *sandbox)
     if (sandbox == NULL)
         return;
     close_fd(&sandbox->pidfd);
+    close_fd(&sandbox->disk_fd);
     free(sandbox);
 }

@@ -6,7 +6,9 @@
 #pragma once
 
 #include "keeper/cgroup.h"
+#include "keeper/disk.h"
 #include "keeper/ids.h"
+#include "keeper/source.h"
 #include "wire/steps.h"
 #include "wire/wire.h"
 
@@ -16,10 +18,12 @@ enum sandbox_state { SANDBOX_LIVE, SANDBOX_ENDING, SANDBOX_DEAD };
 
 struct sandbox {
     struct sandbox *next;
+    struct source source; /* the pidfd */
     uint64_t id;
     enum sandbox_state state;
     uint32_t uid_first;
     int pidfd;
+    int disk_fd; /* the root of its disk image, -1 without */
     int wait_status;
     uint32_t oom_kills;
     char cgroup[CGROUP_NAME_SIZE];
@@ -44,12 +48,13 @@ struct sandbox_progress {
 };
 
 /*
- * Make a sandbox in one go. On success its init is on its way and `ret_guest_fd` is the host's end of the guest link;
- * on failure nothing is left and progress->step is the step that failed.
+ * Make a sandbox in one go; with an empty `disk` its disk is a tmpfs. On success its init is on its way and
+ * `ret_guest_fd` is the host's end of the guest link; on failure nothing is left and progress->step is the step that
+ * failed.
  */
 _must_use_ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
-                           struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd,
-                           struct error *err);
+                           struct disk *disk, struct sandbox_progress *progress, struct sandbox **ret_sandbox,
+                           int *ret_guest_fd, struct error *err);
 
 /* Kill everything in it. Goes on until the pidfd is readable. */
 void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox);

@@ -5,6 +5,7 @@
 int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t fd_count, struct spawn *ret_spawn)
 {
     bool has_usr = (message->flags & WIRE_SPAWN_USR) != 0;
+    bool has_disk = (message->flags & WIRE_SPAWN_IMAGE) != 0;
     size_t dirs = message->dirs.count;
     struct spawn spawn = {
         .sandbox = message->sandbox,
@@ -16,13 +17,15 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
         .hostname = message->hostname,
         .dirs = message->dirs,
         .usr_fd = -1,
+        .disk_fd = -1,
         .task_count = message->tasks,
         .layer_count = message->layers,
         .dir_count = dirs,
     };
 
     if (spawn.task_count > SPAWN_TASKS_MAX || spawn.layer_count > SPAWN_LAYERS_MAX || spawn.layer_count == 0 ||
-        dirs > WIRE_DIRS_MAX || fd_count != 5 + (has_usr ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
+        dirs > WIRE_DIRS_MAX ||
+        fd_count != 5 + (has_usr ? 1U : 0U) + (has_disk ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
         return -EBADMSG;
     spawn.guest_fd = *fds++;
     spawn.init_fd = *fds++;
@@ -31,6 +34,8 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
     spawn.dev_fd = *fds++;
     if (has_usr)
         spawn.usr_fd = *fds++;
+    if (has_disk)
+        spawn.disk_fd = *fds++;
     memcpy(spawn.task_fds, fds, spawn.task_count * sizeof *fds);
     fds += spawn.task_count;
     memcpy(spawn.layer_fds, fds, spawn.layer_count * sizeof *fds);
@@ -63,6 +68,8 @@ size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, i
     *at++ = spawn->dev_fd;
     if ((spawn->flags & WIRE_SPAWN_USR) != 0)
         *at++ = spawn->usr_fd;
+    if ((spawn->flags & WIRE_SPAWN_IMAGE) != 0)
+        *at++ = spawn->disk_fd;
     for (size_t i = 0; i < spawn->task_count; i++)
         *at++ = spawn->task_fds[i];
     for (size_t i = 0; i < spawn->layer_count; i++)

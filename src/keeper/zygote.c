@@ -57,6 +57,8 @@ static int map_ids(const struct spawn *spawn, pid_t pid)
         return userns;
     for (size_t i = 0; i < spawn->layer_count && r == 0; i++)
         r = mnt_idmap(spawn->layer_fds[i], userns);
+    if (r == 0 && spawn->disk_fd >= 0)
+        r = mnt_idmap(spawn->disk_fd, userns);
     return r;
 }
 
@@ -181,8 +183,8 @@ static _Noreturn void serve(int socket, bool single)
             end_sandbox(pidfd, cgroup_fd);
             _exit(0);
         }
-        if (message.type == WIRE_CLEAN && fd_count == 3) {
-            janitor_clean(&message.clean, fds[0]);
+        if (message.type == WIRE_CLEAN && fd_count >= 3) {
+            janitor_clean(&message.clean, fds[0], fd_count == 4 ? &fds[3] : NULL);
             _exit(0);
         }
         if (message.type != WIRE_SPAWN || spawn_from_message(&message.spawn, fds, fd_count, &spawn) < 0)

@@ -30,7 +30,9 @@
     /* keeper <-> zygote */                                                                                            \
     X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
-    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 3)                                                            \
+    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 4)                                                            \
+    /* a helper of the keeper's -> keeper */                                                                           \
+    X(DISK, disk, 40, WIRE_BY_HELPER, WIRE_IN_RUNNING, 2)                                                              \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
     X(SETUP, setup, 49, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
     X(HELLO, hello, 50, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
@@ -137,8 +139,8 @@
     F(u32, request, 0)
 
 /*
- * Descriptors: guest link, init, cgroup, init's view of its cgroup, /dev, /usr (with WIRE_SPAWN_USR), then `tasks` v1
- * task files, `layers` layers and one tree per guest path in `dirs`.
+ * Descriptors: guest link, init, cgroup, init's view of its cgroup, /dev, /usr (with WIRE_SPAWN_USR), the disk (with
+ * WIRE_SPAWN_IMAGE), then `tasks` v1 task files, `layers` layers and one tree per guest path in `dirs`.
  */
 #define WIRE_FIELDS_spawn(F)                                                                                           \
     F(u64, sandbox, 0)                                                                                                 \
@@ -161,10 +163,18 @@
     F(u64, clone_ns, 0)                                                                                                \
     F(u64, idmap_ns, 0)
 
-/* A single run is over: end the sandbox and remove what is left. Descriptors: pidfd, instance lock, id claim. */
+/*
+ * A single run is over: end the sandbox and remove what is left. Descriptors: pidfd, instance lock, id claim, and the
+ * root of its disk, if it has one.
+ */
 #define WIRE_FIELDS_clean(F)                                                                                           \
     F(str, instance, 16)                                                                                               \
     F(str, cgroup, 47)
+
+/* Descriptors, unless there is an error: the file system, its root. */
+#define WIRE_FIELDS_disk(F)                                                                                            \
+    F(u32, error, 0)                                                                                                   \
+    F(str, detail, 512)
 
 /* The child's last word before it becomes init: the step that failed or, when they were asked for, the times. */
 #define WIRE_FIELDS_setup(F)                                                                                           \

@@ -9,6 +9,7 @@
 #define STEPS(X)                                                                                                       \
     X(NONE, "none", "starting")                                                                                        \
     X(REQUEST, "request", "checking the request")                                                                      \
+    X(IMAGE, "image", "making the disk image")                                                                         \
     X(IDS, "ids", "claiming a range of user ids")                                                                      \
     X(CGROUP, "cgroup", "making the cgroups and setting their limits")                                                 \
     X(TEMPLATE, "template", "opening the template")                                                                    \

@@ -232,7 +232,25 @@ def status_of(text: str) -> dict[str, str]:
 
 def traces() -> set[str]:
     """Everything that a sandbox has on the host outside of its processes and its state folder."""
-    return {*glob.glob(f"{INSTANCES}/*"), *glob.glob(f"{CGROUPS}/hutch/*/"), *glob.glob(f"{CGROUPS}/*/hutch/*/")}
+    return {
+        *glob.glob(f"{INSTANCES}/*"),
+        *glob.glob(f"{CGROUPS}/hutch/*/"),
+        *glob.glob(f"{CGROUPS}/*/hutch/*/"),
+        *loops(),
+    }
+
+
+def loops() -> list[str]:
+    """Loop devices with an image of a sandbox in them, with the number of the image: devices are used again."""
+    found = []
+    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
+        try:
+            file = pathlib.Path(path).read_text(encoding="utf-8").strip()
+        except OSError:
+            continue  # gone meanwhile
+        if "/images/#" in file:
+            found.append(f"{path}: {file}")
+    return found
 
 
 def children() -> list[int]:
@@ -270,15 +288,6 @@ def nothing_left(before: set[str], seconds: float = 10) -> None:
         eventually("traces", is_gone, seconds)
     except Failed:
         raise Failed(f"left behind: {sorted(left)[:8]}") from None
-
-
-def needs_attributes_on_tmpfs() -> None:
-    """A writable root needs them; Linux has them since 6.6."""
-    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
-        try:
-            os.setxattr(file.name, "user.hutch", b"y")
-        except OSError:
-            raise Skipped("tmpfs has no user.* attributes before Linux 6.6") from None
 
 
 def _try(function: Callable[[], None]) -> tuple[bool, str]:

@@ -120,7 +120,8 @@ def impossible_together() -> None:
     "values that are possible alone but not here"
     refused("less memory than anything needs", "--memory", "1M", "--", "true", names=("memory must be at least 2 MiB",))
     refused("a disk without a page", "--disk", "1", "--", "true", names=("the disk must be at least 64 KiB",))
-    refused("more disk than memory", "--memory", "64M", "--disk", "65M", "--", "true", names=("--disk", "--memory"))
+    refused("too small an image", "--memory", "1M", "--disk", "600K", "--", "true", names=("--disk", "at least 1M"))
+    refused("too large an image", "--disk", "9T", "--", "true", names=("1 MiB to 8 TiB",))
     refused("a crumb of CPU", "--cpus", "0.001", "--", "true", names=("CPUs must be 0.01 to 4096",))
     refused("too many processes", "--processes", "4000000000", "--", "true", names=("processes must be 1 to 1048576",))
     refused("a writable host", "--rw-root", "--", "true", names=("--rw-root needs --root",))

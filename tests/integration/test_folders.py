@@ -6,7 +6,6 @@ import os
 import pathlib
 
 from harness import (
-    needs_attributes_on_tmpfs,
     NOBODY,
     Outcome,
     case,
@@ -214,7 +213,6 @@ def usr_root(name: str) -> pathlib.Path:
 @case
 def writable_root() -> None:
     "--rw-root lets the command change the root, and the folder stays as it was"
-    needs_attributes_on_tmpfs()
     root = usr_root("writable")
     before = snapshot(root)
     script = (

@@ -21,7 +21,6 @@ from harness import (
     finish,
     folder,
     main,
-    needs_attributes_on_tmpfs,
     payload,
     payloads_with,
     run,
@@ -87,9 +86,9 @@ def memory_of_a_child() -> None:
 def memory_in_files() -> None:
     "memory: files count, so no file system of the sandbox takes more than the limit"
     for path in ("/tmp/x", "/dev/shm/x", "/workspace/x"):
-        result = payload("fill", path, options=("--memory", "32M", "--disk", "32M"))
+        result = payload("fill", path, options=("--memory", "64M", "--disk", "32M"))
         if result.status == KILLED:
-            contains(path, result.err, "the memory limit of 32 MiB was reached")
+            contains(path, result.err, "the memory limit of 64 MiB was reached")
         else:
             equal(path, result.status, 1)
             check(int(result.text.split()[1]) <= 32 * MIB, f"{path} took {result.text}")
@@ -254,7 +253,6 @@ def sockets_are_limited() -> None:
 @case
 def writable_root_is_limited() -> None:
     "disk: a writable root counts too"
-    needs_attributes_on_tmpfs()
     result = payload("fill", "/x", options=("--user", "root", "--rw-root", "--disk", "4M"))
     equal("result", (result.status, result.text.split()[2]), (1, str(errno.ENOSPC)))
     contains("message", result.err, "hutch: the disk limit of 4 MiB was reached (--disk)")

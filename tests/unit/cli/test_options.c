@@ -208,8 +208,7 @@ static const struct {
     {{"-", "true"}, "unknown option -"},
     {{"---", "true"}, "unknown option ---"},
     {{"--rw-root", "true"}, "--rw-root needs --root"},
-    {{"--disk", "513M", "true"}, "--disk is larger than --memory"},
-    {{"--memory", "1M", "--disk", "2M", "true"}, "--disk is larger than --memory"},
+    {{"--memory", "1M", "--disk", "600K", "true"}, "at least 1M"},
 };
 
 TEST(test_refused)
@@ -278,6 +277,9 @@ TEST(test_disk)
     assert_int_equal(PARSE("--memory", "100M", "true").options.disk_bytes, 50 * MIB);
     assert_int_equal(PARSE("--memory", "4G", "true").options.disk_bytes, 256 * MIB);
     assert_int_equal(PARSE("--memory", "4G", "--disk", "4G", "true").options.disk_bytes, 4096 * MIB);
+    assert_true(PARSE("--memory", "4G", "--disk", "2049M", "true").options.disk_is_image);
+    assert_false(PARSE("--memory", "4G", "--disk", "2048M", "true").options.disk_is_image);
+    assert_false(PARSE("--memory", "4G", "true").options.disk_is_image);
 }
 
 TEST(test_dirs)
