@@ -8,6 +8,7 @@
 #include "keeper/janitor.h"
 #include "keeper/mnt.h"
 #include "keeper/userns.h"
+#include "keeper/world.h"
 #include "wire/link.h"
 #include "wire/steps.h"
 
@@ -171,6 +172,9 @@ static _Noreturn void serve(int socket, bool single)
     drop_priorities();
     /* For clone_as_owner(): without it the change of user would take all capabilities along. */
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+        _exit(1);
+    /* A single run would pay for it once and gain from it once. */
+    if (!single && world_leave_host() < 0)
         _exit(1);
     int network = make_network();
     for (;;) {
