@@ -161,3 +161,16 @@ void fd_close_many(int *fds, size_t count)
     for (size_t i = 0; i < count; i++)
         close_fd(&fds[i]);
 }
+
+int fd_occupy_standard(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
+    } while (fd <= STDERR_FILENO);
+    (void)close(fd);
+    return 0;
+}

@@ -39,3 +39,6 @@ _must_use_ ssize_t fd_receive(int socket, void *data, size_t size, int *fds, siz
 
 /* Close `count` descriptors and set them to -1. */
 void fd_close_many(int *fds, size_t count);
+
+/* The descriptors 0 to 2 may be closed; what is opened later must not get their numbers. 0 or -errno. */
+_must_use_ int fd_occupy_standard(void);

@@ -1,6 +1,7 @@
 #include "cli/run.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/sys.h"
 #include "cli/advice.h"
 #include "cli/options.h"
@@ -250,20 +251,6 @@ static int tell(struct run *run, const struct run_options *options)
     return result_status(result);
 }
 
-/* The descriptors 0 to 2 may be closed; what we open must not get their numbers. */
-static int occupy_standard_descriptors(void)
-{
-    int fd;
-
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (fd < 0)
-            return -errno;
-    } while (fd <= STDERR_FILENO);
-    (void)close(fd);
-    return 0;
-}
-
 /* Also when the options could not be parsed to their end. */
 static bool wants_json(char **argv)
 {
@@ -282,7 +269,7 @@ int run_main(char **argv)
     struct error err = {0};
     int status = EXIT_HUTCH;
 
-    ignore_result(occupy_standard_descriptors());
+    ignore_result(fd_occupy_standard());
     /* A caller may ignore it, and then nothing could be waited for. */
     (void)signal(SIGCHLD, SIG_DFL);
     int r = options_parse(argv, &options, &err);

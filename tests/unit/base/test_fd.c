@@ -205,12 +205,29 @@ TEST(test_close_many)
     assert_int_equal(fds[1], -1);
 }
 
+TEST(test_standard)
+{
+    int saved = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 16);
+    size_t before = test_open_fds();
+
+    assert_return_code(saved, errno);
+    (void)close(STDOUT_FILENO);
+    int r = fd_occupy_standard();
+    bool is_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
+    (void)dup2(saved, STDOUT_FILENO);
+    (void)close(saved);
+    assert_int_equal(r, 0);
+    assert_true(is_open);
+    assert_int_equal(fd_occupy_standard(), 0);
+    assert_int_equal(test_open_fds(), before - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),      cmocka_unit_test(test_whole_fails), cmocka_unit_test(test_files),
         cmocka_unit_test(test_pass),       cmocka_unit_test(test_too_much),    cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_close_many),
+        cmocka_unit_test(test_close_many), cmocka_unit_test(test_standard),
     };
     (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests_name("base/fd", tests, NULL, NULL);
