@@ -521,21 +521,27 @@ static void remove_below(int top, const char *name)
     (void)closedir(folder);
 }
 
+/* 1 when there was one, 0 when there is none. */
 static int remove_folder(int top, const char *name)
 {
-    if (top < 0 || unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+    if (top < 0)
         return 0;
-    return -errno;
+    if (unlinkat(top, name, AT_REMOVEDIR) == 0)
+        return 1;
+    int error = errno;
+    /* In a read-only tree that is the answer also for what was never made. */
+    return faccessat(top, name, F_OK, 0) < 0 && errno == ENOENT ? 0 : -error;
 }
 
 /* Those of v1, the one that is watched first. */
 static int remove_controllers(struct cgroups *cgroups, const char *name)
 {
-    if (unlinkat(cgroups->top[MEMORY], name, AT_REMOVEDIR) == 0)
-        cgroups->removals += cgroups->event_fd >= 0 ? 1 : 0;
-    else if (errno != ENOENT)
-        return -errno;
-    int r = remove_folder(cgroups->top[PIDS], name);
+    int r = remove_folder(cgroups->top[MEMORY], name);
+
+    if (r == 1 && cgroups->event_fd >= 0)
+        cgroups->removals++;
+    if (r >= 0)
+        r = remove_folder(cgroups->top[PIDS], name);
     return r < 0 ? r : remove_folder(cgroups->top[CPU], name);
 }
 
@@ -550,7 +556,7 @@ int cgroup_remove(struct cgroups *cgroups, const char *name)
         remove_below(cgroups->top[UNIFIED], name);
         r = remove_folder(cgroups->top[UNIFIED], name);
     }
-    return r;
+    return r < 0 ? r : 0;
 }
 
 static bool sweep_one(struct cgroups *cgroups, const char *name)
