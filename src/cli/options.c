@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "base/parse.h"
+#include "cli/nearest.h"
 #include "keeper/request.h"
 
 #include <stdio.h>
@@ -257,43 +258,14 @@ void options_print_help(void)
            "  sudo hutch run --dir .:/workspace --timeout 1m --memory 1G -- make test\n");
 }
 
-/* How many letters one would have to change to get from one to the other; words are short. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[64];
-    size_t length = strlen(b);
-
-    if (length >= 63 || strlen(a) >= 63)
-        return 64;
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            size_t change = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-            size_t best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            corner = row[j];
-            row[j] = change < best ? change : best;
-        }
-    }
-    return row[length];
-}
-
 static int unknown_option(const char *name, struct error *err)
 {
-    const char *nearest = NULL;
-    size_t least = 4;
+    struct nearest nearest = nearest_init(name);
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        size_t d = distance(name, rows[i].name);
-        if (d < least) {
-            least = d;
-            nearest = rows[i].name;
-        }
-    }
-    if (nearest != NULL)
-        return error_set(err, ERROR_INVALID, 0, "unknown option %.60s; did you mean %s?", name, nearest);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        nearest_offer(&nearest, rows[i].name);
+    if (nearest.best != NULL)
+        return error_set(err, ERROR_INVALID, 0, "unknown option %.60s; did you mean %s?", name, nearest.best);
     return error_set(err, ERROR_INVALID, 0, "unknown option %.60s; 'hutch run --help' lists them", name);
 }
 
@@ -340,10 +312,16 @@ static int check_together(struct run_options *options, struct error *err)
     return 0;
 }
 
+const char *options_default_state(void)
+{
+    const char *state = getenv("HUTCH_STATE");
+
+    return state != NULL && state[0] != '\0' ? state : "/var/lib/hutch";
+}
+
 int options_parse(char **argv, struct run_options *ret_options, struct error *err)
 {
     struct run_options *options = ret_options;
-    const char *state = getenv("HUTCH_STATE");
 
     *options = (struct run_options){
         .memory_bytes = 512 * MIB,
@@ -352,7 +330,7 @@ int options_parse(char **argv, struct run_options *ret_options, struct error *er
         .uid = NOBODY,
         .filter = WIRE_FILTER_STANDARD,
         .folder = "/workspace",
-        .state = state != NULL && state[0] != '\0' ? state : "/var/lib/hutch",
+        .state = options_default_state(),
     };
     while (*argv != NULL && (*argv)[0] == '-') {
         if (strcmp(*argv, "--") == 0) {

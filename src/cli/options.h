@@ -47,5 +47,8 @@ struct run_options {
 _must_use_ int options_parse(char **argv, struct run_options *ret_options, struct error *err);
 void options_release(struct run_options *options);
 
+/* Where Hutch keeps its files when nobody says otherwise. */
+const char *options_default_state(void);
+
 /* The text of `hutch run --help`. */
 void options_print_help(void);
