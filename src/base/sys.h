@@ -79,6 +79,12 @@ static inline pid_t sys_clone3(struct clone_args *args)
     return (pid_t)syscall(SYS_clone3, args, sizeof *args);
 }
 
+/* As fork, with these flags. */
+static inline pid_t sys_clone(unsigned long flags)
+{
+    return (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+}
+
 static inline int sys_pidfd_send_signal(int pidfd, int signal_number)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0);

@@ -2,6 +2,7 @@
 
 #include "wire/steps.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,13 +33,37 @@ static const struct {
     {STEP_CONFINE, ENOENT, "the kernel lacks CONFIG_USER_NS or its sysctls"},
 };
 
+/* Steps whose failure is the machine's, and not of what the caller asked for. */
+static const enum step of_machine[] = {
+    STEP_IDS,  STEP_CGROUP, STEP_NETWORK,  STEP_CLONE, STEP_IDMAP, STEP_DEV,   STEP_ENTER,   STEP_WAIT,   STEP_DISK,
+    STEP_ROOT, STEP_USR,    STEP_WRITABLE, STEP_PROC,  STEP_MASKS, STEP_PIVOT, STEP_CONFINE, STEP_FILTER, STEP_INIT,
+};
+
+static void append(struct error *err, const char *words)
+{
+    size_t used = strlen(err->message);
+
+    (void)snprintf(err->message + used, sizeof err->message - used, "; %s", words);
+}
+
 void advice_add(uint32_t step, struct error *err)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (table[i].step != step || table[i].err != err->err)
             continue;
-        size_t used = strlen(err->message);
-        (void)snprintf(err->message + used, sizeof err->message - used, "; %s", table[i].words);
+        append(err, table[i].words);
         return;
     }
+}
+
+void advice_add_doctor(uint32_t step, struct error *err)
+{
+    bool is_machines = err->code == ERROR_UNSUPPORTED;
+
+    for (size_t i = 0; i < sizeof of_machine / sizeof *of_machine; i++)
+        is_machines = is_machines || of_machine[i] == step;
+    /* A symlink or a file where a folder should be: of the caller's own. */
+    is_machines = is_machines && err->err != ELOOP && err->err != ENOTDIR;
+    if (is_machines)
+        append(err, "'sudo hutch doctor' says what this machine lacks");
 }

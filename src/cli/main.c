@@ -1,6 +1,8 @@
 /*
- * hutch: the command line. `run` needs no daemon and so this program links nothing but libc, base, wire and the keeper.
+ * hutch: the command line. Its verbs need no daemon and so this program links nothing but libc, base, wire and the
+ * keeper.
  */
+#include "cli/doctor.h"
 #include "cli/result.h"
 #include "cli/run.h"
 
@@ -12,6 +14,7 @@ static int print_help(char **argv)
     (void)argv;
     printf("usage: hutch VERB [options]\n\n"
            "  run       run a command in a sandbox of its own ('hutch run --help')\n"
+           "  doctor    say whether a sandbox can be made on this machine, and what is missing\n"
            "  version   print the version\n"
            "  help      this text\n");
     return 0;
@@ -28,7 +31,7 @@ static const struct {
     const char *name;
     int (*main)(char **argv);
 } verbs[] = {
-    {"run", run_main},  {"help", print_help},       {"--help", print_help},
+    {"run", run_main},  {"doctor", doctor_main},    {"help", print_help},         {"--help", print_help},
     {"-h", print_help}, {"version", print_version}, {"--version", print_version},
 };
 

@@ -289,6 +289,7 @@ int run_main(char **argv)
     r = run_command(&run, &err);
     if (r < 0) {
         advice_add(run.session.failed_step, &err);
+        advice_add_doctor(run.session.failed_step, &err);
         result_print_error(&err, run.session.failed_step, options.json);
     } else {
         status = tell(&run, &options);

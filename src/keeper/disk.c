@@ -38,6 +38,15 @@ static const char *const mkfs_places[] = {"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext
     "none,ext_attr,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,dir_nlink,extra_isize,"   \
     "metadata_csum"
 
+const char *disk_find_mkfs(void)
+{
+    for (size_t i = 0; i < sizeof mkfs_places / sizeof *mkfs_places; i++) {
+        if (access(mkfs_places[i], X_OK) == 0)
+            return mkfs_places[i];
+    }
+    return NULL;
+}
+
 static _Noreturn void execute_mkfs(int image, char *inodes)
 {
     static char name[] = "mkfs.ext4";

@@ -25,6 +25,9 @@ struct disk {
 /* Can a tmpfs be the upper folder of a writable root? Since Linux 6.6. */
 bool disk_tmpfs_has_attributes(void);
 
+/* The mkfs.ext4 that prepares images, or NULL. */
+const char *disk_find_mkfs(void);
+
 /* An empty file system of this size. */
 _must_use_ int disk_new(int state_fd, uint64_t bytes, uint64_t inodes, struct disk *ret_disk, struct error *err);
 

@@ -122,6 +122,15 @@ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err)
                      ids->slot_count);
 }
 
+uint32_t ids_available(const struct ids *ids)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < ids->slot_count; i++)
+        count += is_taken(ids, i) ? 0 : 1;
+    return count;
+}
+
 int ids_claim_fd(const struct ids *ids)
 {
     return ids->fd;

@@ -20,6 +20,9 @@ void ids_free(struct ids *ids);
 
 _must_use_ int ids_claim(struct ids *ids, uint32_t *ret_first, struct error *err);
 
+/* How many ranges are neither ours nor another tool's. Another keeper may have claimed some of them. */
+uint32_t ids_available(const struct ids *ids);
+
 /* As long as a copy of this descriptor is open somewhere, the claims hold. */
 int ids_claim_fd(const struct ids *ids);
 void ids_release(struct ids *ids, uint32_t first);

@@ -46,10 +46,14 @@ TEST(test_own_ranges)
     bool seen[SLOTS] = {false};
     uint32_t last = 0;
 
-    for (size_t i = 0; i < SLOTS; i++)
+    for (size_t i = 0; i < SLOTS; i++) {
+        assert_int_equal(ids_available(ids), SLOTS - i);
         last = claim_new(ids, seen);
+    }
     assert_exhausted(ids);
+    assert_int_equal(ids_available(ids), 0);
     ids_release(ids, last);
+    assert_int_equal(ids_available(ids), 1);
     seen[(last - FIRST) / IDS_PER_SANDBOX] = false;
     assert_int_equal(claim_new(ids, seen), last);
     assert_exhausted(ids);
