@@ -274,13 +274,28 @@ def reap_orphans() -> bool:
     return not children()
 
 
+def held_instances() -> set[str]:
+    """The ids of instances that a living keeper holds the lock of."""
+    locked = {line.split()[5].split(":")[2] for line in open("/proc/locks", encoding="ascii") if " FLOCK " in line}
+    held = set()
+    for path in glob.glob(f"{INSTANCES}/*"):
+        try:
+            if str(os.stat(path).st_ino) in locked:
+                held.add(os.path.basename(path))
+        except OSError:
+            pass  # it has just ended
+    return held
+
+
 def nothing_left(before: set[str], seconds: float = 10) -> None:
-    """No process of ours, and nothing in the host's trees that was not there before. What somebody else's sandboxes
-    add meanwhile is theirs, and goes away."""
+    """No process of ours, and nothing in the host's trees that was not there before. What belongs to an instance that
+    is held when all of ours have ended is somebody else's."""
     left = traces() - before
 
     def is_gone() -> bool:
         left.intersection_update(traces())
+        held = held_instances()
+        left.difference_update([path for path in left if os.path.basename(path.rstrip("/")).split("-")[0] in held])
         return not left
 
     eventually("the last process has ended", reap_orphans, seconds)
