@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-enum { GUEST_WAIT_MS = 10000 };
+enum { GUEST_WAIT_MS = 30000 };
 
 struct guest {
     int fd;

@@ -26,6 +26,8 @@ BUILD = pathlib.Path(os.environ.get("HUTCH_BUILD", REPOSITORY / "build"))
 HUTCH = os.environ.get("HUTCH", str(BUILD / "hutch"))
 PAYLOAD = os.environ.get("PAYLOAD", str(BUILD / "tests/integration/payload"))
 SANITIZED = os.environ.get("HUTCH_SANITIZE", "") != ""
+# How much slower than a real machine this one is (tests/vm). The longest times that a test accepts grow with it.
+SLOWNESS = float(os.environ.get("HUTCH_TEST_SLOWNESS", "1"))
 INSTANCES = "/run/hutch/instances"
 CGROUPS = "/sys/fs/cgroup"
 NOBODY = 65534
@@ -86,11 +88,22 @@ def contains(what: str, text: str, *parts: str) -> None:
 
 def eventually(what: str, condition: Callable[[], object], seconds: float = 10) -> None:
     """Poll until it holds."""
+    seconds *= SLOWNESS
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             raise Failed(f"{what}: not within {seconds} s")
         time.sleep(0.005)
+
+
+def quick(what: str, took: float, seconds: float) -> None:
+    """It took less than this."""
+    check(took < seconds * SLOWNESS, f"{what} took {took:.1f} s, which is not below {seconds * SLOWNESS:.1f} s")
+
+
+def repeats(count: int) -> int:
+    """How often to repeat: as often as this machine does in the time that others take for `count`."""
+    return max(1, int(count / SLOWNESS))
 
 
 def _short(value: object) -> str:
@@ -161,6 +174,7 @@ def start(*words: str, **popen: object) -> subprocess.Popen:
 
 def finish(process: subprocess.Popen, stdin: bytes | None = None, seconds: float = 30) -> Outcome:
     began = time.monotonic()
+    seconds *= SLOWNESS
     try:
         out, err = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
