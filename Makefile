@@ -4,6 +4,7 @@
 #   make run             set up, build, and show a sandboxed command's output
 #   make test            set up, build, and run every test, plain and with ASan and UBSan
 #   make test-unit       unit tests and fuzz corpora        make test-integration   the real programs on the real kernel
+#   make test-vm         the same on Debian's kernel with nothing but cgroup v2, in QEMU
 #   make bench           measure against this machine's peers (make bench-peers installs them)
 #   make fuzz            fuzz every parser (FUZZ_SECONDS each)
 #   make lint            clang-format, clang-tidy, -fanalyzer, house rules
@@ -15,10 +16,13 @@ FUZZ_SECONDS ?= 60
 BUILD := build
 
 .DEFAULT_GOAL := build
-.PHONY: build setup run test test-unit test-integration bench bench-peers fuzz lint install clean
+.PHONY: build setup setup-vm run test test-unit test-integration test-vm bench bench-peers fuzz lint install clean
 
 setup:
 	@tools/setup
+
+setup-vm: | setup
+	@tools/setup vm
 
 build: | setup
 	@test -f $(BUILD)/build.ninja || cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
@@ -36,7 +40,7 @@ build-fuzz: | setup
 run: build
 	@tools/demo $(BUILD)/hutch
 
-test: build build-asan
+test: build build-asan setup-vm
 	@tools/test $(BUILD) $(BUILD)/asan
 
 test-unit: build build-asan
@@ -44,6 +48,9 @@ test-unit: build build-asan
 
 test-integration: build
 	@tools/test --label integration $(BUILD)
+
+test-vm: build setup-vm
+	@tools/test --label vm $(BUILD)
 
 bench: build
 	@cmake --build --preset release --target bench-tools
