@@ -101,8 +101,8 @@ def quick(what: str, took: float, seconds: float) -> None:
     check(took < seconds * SLOWNESS, f"{what} took {took:.1f} s, which is not below {seconds * SLOWNESS:.1f} s")
 
 
-def repeats(count: int) -> int:
-    """How often to repeat: as often as this machine does in the time that others take for `count`."""
+def portion(count: int) -> int:
+    """How many to do: as many as this machine does in the time that a real one takes for `count`."""
     return max(1, int(count / SLOWNESS))
 
 

@@ -22,7 +22,7 @@ from harness import (
     payload,
     payload_root,
     payload_words,
-    repeats,
+    portion,
     run,
     state,
 )
@@ -343,7 +343,7 @@ def reasons_under_load() -> None:
     "the reason of a failed creation is told every time, also when the machine is busy"
     place = folder("busy")
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        runs = [pool.submit(run, "--dir", f"{place}:/usr/nowhere", "--", "true") for _ in range(repeats(600))]
+        runs = [pool.submit(run, "--dir", f"{place}:/usr/nowhere", "--", "true") for _ in range(portion(600))]
     answers = {(future.result().status, future.result().err) for future in runs}
     equal(
         "answers",

@@ -34,8 +34,8 @@ from harness import (
     payload_words,
     payloads_with,
     place,
+    portion,
     reap_orphans,
-    repeats,
     run,
     start_payload,
     state,
@@ -43,7 +43,7 @@ from harness import (
     wait_ready,
 )
 
-RUNS = int(os.environ.get("HUTCH_LEAK_RUNS", repeats(200 if SANITIZED else 2000)))
+RUNS = int(os.environ.get("HUTCH_LEAK_RUNS", portion(200 if SANITIZED else 2000)))
 WORKERS = 4
 # The kernel counts objects per slab, and a slab that a CPU works on as full.
 SLACK = 150
@@ -235,7 +235,7 @@ def failures() -> None:
     run("--", "true")
     before = traces()
     objects = files_below(state())
-    for _ in range(repeats(20)):
+    for _ in range(portion(20)):
         equal("late", run("--dir", f"{place()}:/usr/nowhere", "--", "true").status, 125)
         equal("no such command", payload("exit", "0", options=("--workdir", "/nowhere")).status != 0, True)
         equal("early", run("--memory", "1M", "--", "true").status, 125)

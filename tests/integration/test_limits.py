@@ -315,9 +315,11 @@ def limits_can_not_be_raised() -> None:
 def cpus() -> None:
     "CPUs: 0.5 of one burns about half of the time, 0.2 a fifth, and without the option there is no such limit"
     for share, least, most in (("0.5", 250, 650), ("0.2", 80, 300)):
-        used = int(payload("spin", "1000", options=("--cpus", share)).text)
-        check(least <= used <= most, f"--cpus {share} used {used} of 1000 ms")
-    # On a busy machine not every try gets its share.
+        # On a busy machine not every try gets its share, and an emulated CPU takes the time it waits for one as used.
+        tries = [int(payload("spin", "1000", options=("--cpus", share)).text)]
+        while not least <= tries[-1] <= most and len(tries) < 3:
+            tries.append(int(payload("spin", "1000", options=("--cpus", share)).text))
+        check(least <= tries[-1] <= most, f"--cpus {share} used {tries} of 1000 ms")
     used = max(int(payload("spin", "300").text) for _ in range(3))
     check(used > 100, f"without a limit {used} of 300 ms")
 

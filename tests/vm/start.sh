@@ -11,6 +11,11 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts -o nosuid,noexec,gid=5,mode=620,ptmxmode=000 devpts /dev/pts
 mount -t tmpfs -o nosuid,nodev tmpfs /dev/shm
 mount --make-rshared /
+# Nodes of drivers that are loaded when somebody opens them, such as the loop device's.
+grep -v '^#' "/lib/modules/$(uname -r)/modules.devname" | tr ':' ' ' | while read -r _ name major minor; do
+    mkdir -p "/dev/$(dirname "$name")"
+    mknod -m 0600 "/dev/$name" "${major%%[0-9]*}" "${major#?}" "$minor"
+done
 hostname "$(cat /etc/hostname)"
 ip link set lo up
 ulimit -Hn 524288
