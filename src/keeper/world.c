@@ -20,7 +20,7 @@ static int make_root(int *ret_fd)
     if (r == 0)
         r = mnt_make_folders(root, "proc");
     if (r == 0)
-        r = mnt_make_folders(root, INSTANCES_FOLDER + 1);
+        r = mnt_make_folders(root, &INSTANCES_FOLDER[1]);
     if (r == 0)
         r = mnt_copy(AT_FDCWD, "/proc", 0, &proc);
     if (r == 0 && sys_mount_setattr(root, "", AT_EMPTY_PATH, &read_only) < 0)
