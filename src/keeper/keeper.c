@@ -163,7 +163,7 @@ static void remove_job(struct keeper *keeper, struct job *job)
         at = &(*at)->next;
     *at = job->next;
     keeper->job_count--;
-    /* Closing it is not enough: helpers that were started meanwhile have a copy, and the entry would live on with it. */
+    /* Closing it is not enough: helpers started meanwhile have a copy, and the entry would live on with it. */
     (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, job->helper.socket, NULL);
     job_free(job);
 }
