@@ -290,7 +290,8 @@ def reap_orphans() -> bool:
 
 def held_instances() -> set[str]:
     """The ids of instances that a living keeper holds the lock of."""
-    locked = {line.split()[5].split(":")[2] for line in open("/proc/locks", encoding="ascii") if " FLOCK " in line}
+    # From behind: in the line of one that waits there is an arrow in front.
+    locked = {line.split()[-3].split(":")[2] for line in open("/proc/locks", encoding="ascii") if " FLOCK " in line}
     held = set()
     for path in glob.glob(f"{INSTANCES}/*"):
         try:
