@@ -22,6 +22,7 @@ CALLS = {
     "socket": 41,
     "setsockopt": 54,
     "clone": 56,
+    "fcntl": 72,
     "setxattr": 188,
     "keyctl": 250,
     "fchownat": 260,
@@ -43,6 +44,7 @@ CALLS = {
     "landlock_restrict_self": 446,
 }
 
+F_OFD_SETLK = 37
 PR_CAPBSET_DROP = 24
 PR_SET_SECCOMP = 22
 SECCOMP_SET_MODE_FILTER = 1

@@ -680,22 +680,33 @@ def killed_while_it_hangs() -> None:
     eventually("its processes have ended", lambda: not doctors(), 3)
 
 
+def killed_holding(hang: deprive.Step, name: str, least: int) -> None:
+    """Kill a doctor while a probe hangs in this call with an instance and whatever else carries its id."""
+    process = subprocess.Popen(
+        [HUTCH, "doctor"], stdout=subprocess.DEVNULL, env=environment(), preexec_fn=hang, close_fds=False
+    )
+    eventually("it hangs", lambda: any(call_of(pid) == deprive.CALLS[name] for pid in doctors()), 60)
+    ours = {instance for pid in doctors() for instance in instances_of(pid)}
+    equal("instances", len(ours), 1)
+    made = {path for path in traces() for instance in ours if instance in path}
+    check(len(made) >= least, f"an instance and what carries its id: {made}")
+    process.kill()
+    process.wait()
+    eventually("it is gone", lambda: not made & traces(), 3)
+
+
+@case
+def killed_with_an_instance() -> None:
+    "nor after one that was killed while a probe holds an instance and nothing else"
+    killed_holding(call("fcntl", deprive.RET_NOTIFY, equal={1: deprive.F_OFD_SETLK}), "fcntl", 1)
+
+
 @case
 def killed_with_a_cgroup() -> None:
     "nor after one that was killed while a probe holds a cgroup; one that hangs with it is ended and swept as well"
     # Handing the new cgroup over takes this call.
     hang = call("fchownat", deprive.RET_NOTIFY)
-    process = subprocess.Popen(
-        [HUTCH, "doctor"], stdout=subprocess.DEVNULL, env=environment(), preexec_fn=hang, close_fds=False
-    )
-    eventually("it hangs", lambda: any(call_of(pid) == deprive.CALLS["fchownat"] for pid in doctors()), 60)
-    ours = {instance for pid in doctors() for instance in instances_of(pid)}
-    equal("instances", len(ours), 1)
-    made = {path for path in traces() for instance in ours if instance in path}
-    check(len(made) >= 2, f"an instance and a cgroup: {made}")
-    process.kill()
-    process.wait()
-    eventually("it is gone", lambda: not made & traces(), 3)
+    killed_holding(hang, "fchownat", 2)
     told = report(without=hang)
     equal("cgroup-limits", told.checks["cgroup-limits"]["found"], "the probe did not answer within 5 s")
 

@@ -14,7 +14,7 @@
 
 enum {
     LIMIT_MS = 5000,
-    END_LIMIT_MS = 1000,   /* for a killed probe to be gone */
+    END_LIMIT_MS = 1000,   /* for a killed probe to be gone, and then for what it started */
     GUARD_LIMIT_MS = 5000, /* for the guard, beyond the probe's own limit, to remove what is left */
 };
 
@@ -72,6 +72,23 @@ static int end_probe(pid_t pid, bool is_done)
     return status;
 }
 
+/*
+ * What it started and did not wait for came to us (PR_SET_CHILD_SUBREAPER) and is about to end, by the signal to its
+ * group or by its parent's death; until then it may hold a copy of the instance's lock.
+ */
+static void wait_for_descendants(void)
+{
+    for (int ms = 0; ms < END_LIMIT_MS; ms++) {
+        pid_t pid;
+        do {
+            pid = waitpid(-1, NULL, WNOHANG);
+        } while (pid > 0);
+        if (pid < 0)
+            return;
+        (void)usleep(1000);
+    }
+}
+
 static void judge(struct probe *probe, bool is_done, bool timed_out, int status)
 {
     if (is_done && status == 0 && probe->finding->state != FINDING_UNKNOWN)
@@ -104,7 +121,7 @@ static _Noreturn void run_guard(struct probe *probe, int doctor_fd)
     bool timed_out = false;
 
     /* Ctrl-C is for the doctor; this one ends when its work is done. */
-    if (setsid() < 0 || pipe2(done, O_CLOEXEC) < 0)
+    if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || pipe2(done, O_CLOEXEC) < 0)
         _exit(1);
     pid_t guard = getpid();
     pid_t pid = fork();
@@ -121,8 +138,9 @@ static _Noreturn void run_guard(struct probe *probe, int doctor_fd)
     (void)setpgid(pid, pid);
     bool is_done = wait_for_probe(probe, done[0], doctor_fd, &timed_out);
     int status = end_probe(pid, is_done);
+    wait_for_descendants();
     judge(probe, is_done, timed_out, status);
-    if (probe->check->leaves_cgroups && (!is_done || status != 0))
+    if (!is_done || status != 0)
         sweep();
     _exit(0);
 }

@@ -43,8 +43,7 @@ struct check {
     const char *needs[CHECK_NEEDS_MAX]; /* checks before it, without which there is nothing to try */
     const char *meaning;                /* of a no */
     const char *mend;
-    bool leaves_cgroups; /* a probe that was killed may have left some: sweep */
-    uint32_t limit_ms;   /* 0: the usual */
+    uint32_t limit_ms; /* 0: the usual */
 };
 
 extern const struct check checks[];

@@ -1,6 +1,8 @@
 #include "cli/doctor/attempt.h"
+#include "keeper/instance.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -10,6 +12,7 @@
 enum { SHORT_MS = 300 };
 
 static struct finding *shared;
+static char *claimed; /* an instance's id, shared as well */
 
 static void say_yes(struct probe *probe)
 {
@@ -88,10 +91,42 @@ TEST(test_children)
     try(leave_a_child, FINDING_YES, NULL);
     pid_t pid = (pid_t)strtol(shared->found, NULL, 10);
     assert_true(pid > 0);
-    /* It came to us, who are its reaper, dead. */
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    /* Killed, and reaped before the answer came. */
+    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(errno, ESRCH);
+}
+
+/* A process out of reach of the signal to the probe's group has a copy of its lock, and takes its time to end. */
+static void hang_with_an_instance(struct probe *probe)
+{
+    struct instance instance;
+    struct error err;
+
+    if (instance_init(&instance, &err) < 0)
+        _exit(1);
+    memcpy(claimed, instance.id, sizeof instance.id);
+    if (fork() == 0) {
+        if (setsid() < 0)
+            _exit(1);
+        for (pid_t parent = getppid(); getppid() == parent;)
+            (void)usleep(1000);
+        (void)usleep(100000);
+        _exit(0);
+    }
+    hang(probe);
+}
+
+TEST(test_instance_is_swept)
+{
+    char path[sizeof INSTANCES_FOLDER + INSTANCE_ID_SIZE];
+
+    if (geteuid() != 0)
+        skip();
+    try(hang_with_an_instance, FINDING_NO, "the probe did not answer within 0.3 s");
+    assert_int_equal(strlen(claimed), INSTANCE_ID_SIZE - 1);
+    (void)snprintf(path, sizeof path, "%s/%s", INSTANCES_FOLDER, claimed);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(errno, ENOENT);
 }
 
 TEST(test_nothing_left)
@@ -108,10 +143,12 @@ TEST(test_nothing_left)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers), cmocka_unit_test(test_bad_ends),
-                                       cmocka_unit_test(test_children), cmocka_unit_test(test_nothing_left)};
+                                       cmocka_unit_test(test_children), cmocka_unit_test(test_instance_is_swept),
+                                       cmocka_unit_test(test_nothing_left)};
 
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+    claimed = mmap(NULL, INSTANCE_ID_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || claimed == MAP_FAILED || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return 1;
     return cmocka_run_group_tests_name("cli/doctor/attempt", tests, NULL, NULL);
 }
