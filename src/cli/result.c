@@ -165,9 +165,18 @@ void result_print_stats(const struct result *result)
             (void)fprintf(stderr, "hutch:   %-10s %8.3f ms  %s\n", step_name(step),
                           (double)result->steps_ns[step] / 1e6, step_words(step));
     }
+    (void)fprintf(stderr, "hutch: Landlock scopes: %s\n",
+                  (result->features & (WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS)) != 0
+                      ? "signals, abstract sockets"
+                      : "none, this kernel has none (Linux 6.12)");
     (void)fprintf(stderr, "hutch: CPU %.3f ms, memory peak %s (command %s), processes peak %u\n",
                   (double)cpu_us(result) / 1e3, peak, command_peak, result->usage.processes_peak);
     (void)fprintf(stderr, "hutch: limit reached: %s\n", limit == LIMIT_NONE ? "none" : limit_names[limit]);
+}
+
+static const char *yes_or_no(const struct result *result, uint32_t feature)
+{
+    return (result->features & feature) != 0 ? "true" : "false";
 }
 
 static int append_steps(struct buf *json, const struct result *result)
@@ -220,6 +229,9 @@ int result_print_json(const struct result *result, const struct sink *out, const
                        (double)exit->duration_ns / 1e6, (double)result->total_ns / 1e6, (double)result->ready_ns / 1e6,
                        (double)cpu_us(result) / 1e3, (unsigned long long)result->usage.memory_peak_bytes,
                        result->usage.processes_peak);
+    if (r == 0)
+        r = buf_printf(&json, "\"landlock\":{\"signals\":%s,\"abstract_sockets\":%s},",
+                       yes_or_no(result, WIRE_HELLO_SCOPED_SIGNALS), yes_or_no(result, WIRE_HELLO_SCOPED_SOCKETS));
     if (r == 0)
         r = append_steps(&json, result);
     if (r == 0)

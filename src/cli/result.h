@@ -22,6 +22,7 @@ struct result {
     uint32_t processes_refused;
     uint64_t file_bytes; /* the limit of a file, 0: none */
     bool disk_is_image;
+    uint32_t features; /* WIRE_HELLO_*, as init said */
     uint64_t total_ns;
     uint64_t ready_ns; /* from the start of the program to init's HELLO */
     uint64_t steps_ns[STEP_COUNT];

@@ -417,6 +417,8 @@ static int handle_message(struct session *session, const struct wire_message *me
         return setup_failed(session, &message->setup, err);
     case WIRE_HELLO:
         session->state = SESSION_RUNNING;
+        session->result.features = message->hello.features;
+        session->result.steps_ns[STEP_LANDLOCK] = message->hello.landlock_ns;
         session->result.ready_ns = clock_now_ns() - session->start_ns;
         return 0;
     case WIRE_STDOUT:

@@ -8,8 +8,10 @@
  * Nothing is ever queued: each channel knows what it still has to say, and says it when the link takes it.
  */
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "init/channel.h"
+#include "wire/landlock.h"
 #include "wire/link.h"
 
 #include <fcntl.h>
@@ -356,12 +358,26 @@ static void set_up(void)
     watch(EPOLL_CTL_ADD, init.signal_fd, EPOLLIN, WATCH_SIGNALS, 0);
 }
 
+/*
+ * Signals and abstract sockets end at the sandbox's namespaces; where the kernel can, at a Landlock domain too. Once
+ * and here, so that all commands share it: one each would keep them from signalling, and even seeing, one another.
+ */
+static uint32_t enter_domain(void)
+{
+    static const struct landlock_rules rules = {.scoped = LANDLOCK_SCOPED_SIGNALS | LANDLOCK_SCOPED_SOCKETS};
+    _cleanup_fd_ int fd = landlock_new(&rules);
+
+    return fd >= 0 && landlock_enter(fd) == 0 ? WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS : 0;
+}
+
 int main(void)
 {
+    struct wire_message hello = {.type = WIRE_HELLO, .hello.channels_max = CHANNELS_MAX};
+
     set_up();
-    struct wire_message hello = {
-        .type = WIRE_HELLO,
-        .hello = {.features = init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0, .channels_max = CHANNELS_MAX}};
+    uint64_t start_ns = clock_now_ns();
+    hello.hello.features = enter_domain() | (init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0);
+    hello.hello.landlock_ns = clock_now_ns() - start_ns;
     if (link_send(WIRE_GUEST_FD, &hello, NULL, 0) < 0)
         _exit(2);
     for (;;) {

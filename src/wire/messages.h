@@ -183,9 +183,11 @@
     F(str, detail, 256)                                                                                                \
     F(u64v, steps_ns, 40)
 
+/* What init has and the kernel gave it; how long entering the Landlock domain took. */
 #define WIRE_FIELDS_hello(F)                                                                                           \
     F(u32, features, 0)                                                                                                \
-    F(u32, channels_max, 0)
+    F(u32, channels_max, 0)                                                                                            \
+    F(u64, landlock_ns, 0)
 
 /* More strings for an EXEC that does not fit one frame: what comes before its own. */
 #define WIRE_FIELDS_args(F)                                                                                            \

@@ -30,7 +30,8 @@
     X(PIVOT, "pivot", "changing to the new root")                                                                      \
     X(CONFINE, "confine", "dropping privileges")                                                                       \
     X(FILTER, "filter", "loading the seccomp filter")                                                                  \
-    X(INIT, "init", "starting init")
+    X(INIT, "init", "starting init")                                                                                   \
+    X(LANDLOCK, "landlock", "entering a Landlock domain")
 
 #define STEP_ENUM(NAME, name, words) STEP_##NAME,
 enum step { STEPS(STEP_ENUM) STEP_COUNT };

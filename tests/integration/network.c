@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 union address {
@@ -64,5 +65,16 @@ int payload_connect(char **argv)
     int fd = socket(address.any.sa_family, SOCK_STREAM, 0);
 
     printf("connect %d\n", fd < 0 || connect(fd, &address.any, length) < 0 ? errno : 0);
+    return 0;
+}
+
+int payload_abstract(char **argv)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    /* Its name is the whole array, zeros included. */
+    (void)snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s", argv[0]);
+    printf("connect %d\n", fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? errno : 0);
     return 0;
 }

@@ -324,6 +324,13 @@ static int make_family(char **argv)
     print_named_signals("main");
 }
 
+/* Signal argv[1] to process argv[0]. */
+static int signal_other(char **argv)
+{
+    printf("signal %d\n", kill((pid_t)number(argv[0]), (int)number(argv[1])) < 0 ? errno : 0);
+    return 0;
+}
+
 /* A line every 20 ms: who stops it, and for how long, can be read off the pauses. */
 static int tick(char **argv)
 {
@@ -460,6 +467,8 @@ static const struct {
     {"x32", payload_x32},
     {"loopback", payload_loopback},
     {"connect", payload_connect},
+    {"abstract", payload_abstract},
+    {"signal", signal_other},
 };
 
 int main(int argc, char **argv)

@@ -21,3 +21,6 @@ int payload_loopback(char **argv);
 
 /* Connect to address argv[0], port argv[1]. */
 int payload_connect(char **argv);
+
+/* Connect to the abstract socket named argv[0]. */
+int payload_abstract(char **argv);

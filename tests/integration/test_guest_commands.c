@@ -8,22 +8,55 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "wire/landlock.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 enum { CHANNELS = 256, FAR = 1 << 30 };
+
+/* What this kernel should give an init. */
+static uint32_t scopes(void)
+{
+    return landlock_version() >= LANDLOCK_VERSION_OF_SCOPES ? WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS : 0;
+}
 
 static void says_hello(struct guest *guest)
 {
     struct guest other;
 
     CHECK(guest->message.hello.channels_max == CHANNELS);
-    CHECK(guest->message.hello.features == WIRE_HELLO_TREE_KILL);
-    CHECK(guest_start(&other, false) && other.message.hello.features == 0);
+    CHECK(guest->message.hello.features == (WIRE_HELLO_TREE_KILL | scopes()));
+    CHECK(guest_start(&other, false) && other.message.hello.features == scopes());
     guest_end(&other);
+}
+
+/* This init has a pid namespace, but no network namespace: what keeps its commands off our socket is its domain. */
+static void keeps_to_its_domain(struct guest *guest)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0hutch-test-domain"};
+    _cleanup_fd_ int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct guest_heard heard = {0};
+    char expected[32];
+
+    (void)snprintf(expected, sizeof expected, "connect %d\n", scopes() != 0 ? EPERM : 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 1) == 0);
+    guest_exec(guest, 1, WIRE_EXEC_COLLECT, 0, WORDS("abstract", "hutch-test-domain"));
+    CHECK(guest_expect(guest, WIRE_EXIT) && guest->message.exit.stdout_tail.length == strlen(expected) &&
+          memcmp(guest->message.exit.stdout_tail.data, expected, strlen(expected)) == 0);
+
+    /* Its commands share it: one may signal the other. */
+    guest_exec(guest, 2, 0, 0, WORDS("sleep", "60"));
+    CHECK(guest_expect(guest, WIRE_STDOUT) && guest_hear(guest, 2, &heard));
+    guest_exec(guest, 3, WIRE_EXEC_COLLECT, 0, WORDS("signal", "3", "15"));
+    for (int ends = 0; ends < 2 && CHECK(guest_expect(guest, WIRE_EXIT)); ends++) {
+        const struct wire_exit *exit = &guest->message.exit;
+        CHECK(exit->channel == 2 ? exit->kind == WIRE_EXIT_SIGNAL && exit->value == SIGTERM : exit->channel == 3);
+    }
 }
 
 static void executes_once(struct guest *guest)
@@ -403,7 +436,8 @@ static void ends_with_the_link(struct guest *guest)
 }
 
 static const struct guest_case cases[] = {
-    {"init says HELLO: how many channels, and whether it can kill trees", says_hello},
+    {"init says HELLO: how many channels, whether it can kill trees, and the scopes it has", says_hello},
+    {"commands share one Landlock domain and reach no abstract socket outside of it", keeps_to_its_domain},
     {"EXEC is idempotent by channel, until RELEASE", executes_once},
     {"256 commands at once, the next is refused", runs_many_at_once},
     {"SIGNAL to the process, its group, its tree", signals_scopes},

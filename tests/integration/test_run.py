@@ -103,7 +103,8 @@ def json_result() -> None:
     check(0 < told["ready_ms"] < told["total_ms"], f"times {told['ready_ms']} and {told['total_ms']}")
     check(told["duration_ms"] > 0, "no duration")
     check(told["usage"]["memory_peak_bytes"] > 0 and told["usage"]["processes_peak"] >= 2, f"usage {told['usage']}")
-    check({"clone", "root", "proc", "filter"} <= told["steps_us"].keys(), f"steps {told['steps_us']}")
+    equal("landlock", set(told["landlock"]), {"signals", "abstract_sockets"})
+    check({"clone", "root", "proc", "filter", "landlock"} <= told["steps_us"].keys(), f"steps {told['steps_us']}")
 
 
 @case

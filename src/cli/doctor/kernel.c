@@ -3,6 +3,7 @@
 #include "base/sys.h"
 #include "cli/doctor/probes.h"
 #include "wire/filter.h"
+#include "wire/landlock.h"
 
 #include <linux/keyctl.h>
 #include <linux/landlock.h>
@@ -15,7 +16,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-enum { LANDLOCK_WITH_SCOPES = 6, ANSWER_OF_FILTER = ENOTNAM };
+enum { ANSWER_OF_FILTER = ENOTNAM };
 
 void probe_kernel(struct probe *probe)
 {
@@ -130,28 +131,14 @@ void probe_seccomp(struct probe *probe)
         finding_yes(probe, "a filter was loaded and holds");
 }
 
-/* As of ABI 6; the headers of the builder's machine may be older. */
-struct landlock_rules {
-    uint64_t fs;
-    uint64_t net;
-    uint64_t scoped;
-};
-
-enum { SCOPE_ABSTRACT_SOCKETS = 1, SCOPE_SIGNALS = 2 };
-
-static int landlock_abi(void)
-{
-    return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-}
-
 /* Put this process into a domain with these rules. 0 or -errno. */
-static int landlock_enter(const struct landlock_rules *rules, size_t size)
+static int enter_domain(const struct landlock_rules *rules)
 {
-    _cleanup_fd_ int fd = (int)syscall(SYS_landlock_create_ruleset, rules, size, 0);
+    _cleanup_fd_ int fd = landlock_new(rules);
 
-    if (fd < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-        return -errno;
-    return 0;
+    if (fd < 0)
+        return fd;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : landlock_enter(fd);
 }
 
 /* Compiled in, but not among the security modules that were chosen at boot. */
@@ -167,36 +154,36 @@ static void mend_landlock(struct probe *probe)
 void probe_landlock(struct probe *probe)
 {
     static const struct landlock_rules no_reading = {.fs = LANDLOCK_ACCESS_FS_READ_FILE};
-    int abi = landlock_abi();
+    int version = landlock_version();
 
-    if (abi < 0) {
-        finding_no(probe, errno, "asking for its version");
-        if (errno == EOPNOTSUPP)
+    if (version < 0) {
+        finding_no(probe, -version, "asking for its version");
+        if (version == -EOPNOTSUPP)
             mend_landlock(probe);
         return;
     }
-    int r = landlock_enter(&no_reading, sizeof no_reading.fs);
+    int r = enter_domain(&no_reading);
     if (r < 0) {
-        finding_no(probe, -r, "version %d, but entering a domain", abi);
+        finding_no(probe, -r, "version %d, but entering a domain", version);
         return;
     }
     _cleanup_fd_ int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (fd >= 0 || errno != EACCES)
-        finding_no(probe, 0, "version %d, but a file that no rule names can be read", abi);
+        finding_no(probe, 0, "version %d, but a file that no rule names can be read", version);
     else
-        finding_yes(probe, "version %d", abi);
+        finding_yes(probe, "version %d", version);
 }
 
 void probe_landlock_scopes(struct probe *probe)
 {
-    static const struct landlock_rules scopes = {.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS};
-    int abi = landlock_abi();
+    static const struct landlock_rules scopes = {.scoped = LANDLOCK_SCOPED_SOCKETS | LANDLOCK_SCOPED_SIGNALS};
+    int version = landlock_version();
 
-    if (abi < LANDLOCK_WITH_SCOPES) {
-        finding_no(probe, 0, "version %d; scopes came with %d (Linux 6.12)", abi, LANDLOCK_WITH_SCOPES);
+    if (version < LANDLOCK_VERSION_OF_SCOPES) {
+        finding_no(probe, 0, "version %d; scopes came with %d (Linux 6.12)", version, LANDLOCK_VERSION_OF_SCOPES);
         return;
     }
-    int r = landlock_enter(&scopes, sizeof scopes);
+    int r = enter_domain(&scopes);
     if (r < 0)
         finding_no(probe, -r, "entering a domain with scopes");
     else if (kill(getppid(), 0) == 0 || errno != EPERM)

@@ -180,6 +180,7 @@ TEST(test_json)
         .exit = {.value = 3, .disk_free_bytes = MIB, .disk_free_inodes = 1, .stdout_total = 5, .duration_ns = 1500000},
         .has_usage = true,
         .usage = {.cpu_us = 2500, .memory_peak_bytes = 4096, .processes_peak = 2},
+        .features = WIRE_HELLO_SCOPED_SIGNALS,
         .total_ns = 3000000,
         .ready_ns = 1000,
         .steps_ns = {[STEP_REQUEST] = 5000, [STEP_CLONE] = 7000},
@@ -190,7 +191,7 @@ TEST(test_json)
         "{\"exit_code\":3,\"timed_out\":false,\"limit\":null,\"truncated\":false,\"stdout\":\"a\\\"b\\n\xef\xbf\xbd\","
         "\"stdout_bytes\":5,\"stderr\":\"\",\"stderr_bytes\":0,\"duration_ms\":1.500,\"total_ms\":3.000,"
         "\"ready_ms\":0.001,\"usage\":{\"cpu_ms\":2.500,\"memory_peak_bytes\":4096,\"processes_peak\":2},"
-        "\"steps_us\":{\"request\":5,\"clone\":7}}\n");
+        "\"landlock\":{\"signals\":true,\"abstract_sockets\":false},\"steps_us\":{\"request\":5,\"clone\":7}}\n");
 }
 
 /* Output that was cut ends before the character that the cap cut through; output that was not is left as it is. */
@@ -203,7 +204,7 @@ TEST(test_json_cut)
                 "{\"exit_code\":124,\"timed_out\":true,\"limit\":\"time\",\"truncated\":true,\"stdout\":\"ab\","
                 "\"stdout_bytes\":9,\"stderr\":\"x\xef\xbf\xbd\xef\xbf\xbd\",\"stderr_bytes\":3,\"duration_ms\":0.000,"
                 "\"total_ms\":0.000,\"ready_ms\":0.000,\"usage\":{\"cpu_ms\":1.500,\"memory_peak_bytes\":0,"
-                "\"processes_peak\":0},\"steps_us\":{}}\n");
+                "\"processes_peak\":0},\"landlock\":{\"signals\":false,\"abstract_sockets\":false},\"steps_us\":{}}\n");
 }
 
 TEST(test_stats)
@@ -216,6 +217,11 @@ TEST(test_stats)
     assert_non_null(strstr(text, "limit reached: processes\n"));
     assert_non_null(strstr(text, "dev           1.500 ms  making /dev\n"));
     assert_null(strstr(text, "making the cgroups"));
+    assert_non_null(strstr(text, "Landlock scopes: none, "));
+    result.features = WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS;
+    err = capture(STDERR_FILENO);
+    result_print_stats(&result);
+    assert_non_null(strstr(caught(&err), "Landlock scopes: signals, abstract sockets\n"));
 }
 
 TEST(test_error)
