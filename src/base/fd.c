@@ -164,13 +164,10 @@ void fd_close_many(int *fds, size_t count)
 
 int fd_occupy_standard(void)
 {
-    int fd;
-
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (fd < 0)
+    /* In order: a new descriptor takes the lowest number that is free. */
+    for (int wanted = STDIN_FILENO; wanted <= STDERR_FILENO; wanted++) {
+        if (fcntl(wanted, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
             return -errno;
-    } while (fd <= STDERR_FILENO);
-    (void)close(fd);
+    }
     return 0;
 }
