@@ -22,6 +22,8 @@ static const struct {
      "Hutch needs CAP_SYS_ADMIN to make a network namespace; run it on the host, not in a container"},
     {STEP_CGROUP, EROFS, "the cgroup tree is read-only; run Hutch on the host or with a writable cgroup tree"},
     {STEP_CGROUP, EACCES, "the cgroup tree is not writable; run Hutch on the host or with a delegated cgroup"},
+    {STEP_LIMITS, EROFS, "the cgroup tree is read-only; run Hutch on the host or with a writable cgroup tree"},
+    {STEP_LIMITS, EACCES, "the cgroup tree is not writable; run Hutch on the host or with a delegated cgroup"},
     {STEP_DEV, EPERM, "Hutch needs CAP_MKNOD; run it on the host, not in a container"},
     {STEP_PROC, EPERM,
      "a fresh /proc is only allowed where the host's own has nothing mounted over it; run Hutch on "
@@ -35,8 +37,9 @@ static const struct {
 
 /* Steps whose failure is the machine's, and not of what the caller asked for. */
 static const enum step of_machine[] = {
-    STEP_IDS,  STEP_CGROUP, STEP_NETWORK,  STEP_CLONE, STEP_IDMAP, STEP_DEV,   STEP_ENTER,   STEP_WAIT,   STEP_DISK,
-    STEP_ROOT, STEP_USR,    STEP_WRITABLE, STEP_PROC,  STEP_MASKS, STEP_PIVOT, STEP_CONFINE, STEP_FILTER, STEP_INIT,
+    STEP_IDS,   STEP_CGROUP, STEP_LIMITS, STEP_NETWORK, STEP_CLONE,  STEP_IDMAP,    STEP_DEV,
+    STEP_ENTER, STEP_WAIT,   STEP_DISK,   STEP_ROOT,    STEP_USR,    STEP_WRITABLE, STEP_FURNISH,
+    STEP_PROC,  STEP_MASKS,  STEP_PIVOT,  STEP_CONFINE, STEP_FILTER, STEP_INIT,
 };
 
 static void append(struct error *err, const char *words)

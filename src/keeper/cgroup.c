@@ -327,19 +327,22 @@ static int open_entry(const struct cgroups *cgroups, const char *name, struct cg
     return 0;
 }
 
-int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, uint32_t owner,
-                  struct cgroup_entry *ret_entry, struct error *err)
+int cgroup_furnish(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits, uint32_t owner,
+                   struct error *err)
+{
+    int r = limit_memory_and_processes(cgroups, name, limits, err);
+
+    /* A new one has no CPU limit. */
+    if (r == 0 && (limits->cpu_milli != 0 || limits->cpu_weight != 0))
+        r = limit_cpu(cgroups, name, limits, err);
+    return r < 0 ? r : delegate(cgroups, name, owner, err);
+}
+
+int cgroup_create(struct cgroups *cgroups, const char *name, struct cgroup_entry *ret_entry, struct error *err)
 {
     struct cgroup_entry entry = {.dir = -1};
     int r = make_folders(cgroups, name, err);
 
-    if (r == 0)
-        r = limit_memory_and_processes(cgroups, name, limits, err);
-    /* A new one has no CPU limit. */
-    if (r == 0 && (limits->cpu_milli != 0 || limits->cpu_weight != 0))
-        r = limit_cpu(cgroups, name, limits, err);
-    if (r == 0)
-        r = delegate(cgroups, name, owner, err);
     if (r == 0)
         r = open_entry(cgroups, name, &entry, err);
     if (r < 0) {

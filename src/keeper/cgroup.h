@@ -47,10 +47,14 @@ struct cgroup_entry {
 _must_use_ int cgroups_new(struct cgroups **ret_cgroups, struct error *err);
 void cgroups_free(struct cgroups *cgroups);
 
-/* Make the cgroup with its limits; on failure nothing is left. `owner` may make cgroups below it. */
-_must_use_ int cgroup_create(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits,
-                             uint32_t owner, struct cgroup_entry *ret_entry, struct error *err);
+/* Make the cgroup, without limits; on failure nothing is left. */
+_must_use_ int cgroup_create(struct cgroups *cgroups, const char *name, struct cgroup_entry *ret_entry,
+                             struct error *err);
 void cgroup_entry_release(struct cgroup_entry *entry);
+
+/* A new cgroup's first limits, and `owner` may make cgroups below it. To be done before anything untrusted is in it. */
+_must_use_ int cgroup_furnish(struct cgroups *cgroups, const char *name, const struct cgroup_limits *limits,
+                              uint32_t owner, struct error *err);
 
 /* Init's own view: a detached mount of just this cgroup, so that ".." leads nowhere. */
 _must_use_ int cgroup_view(struct cgroups *cgroups, const char *name, int *ret_fd, struct error *err);

@@ -19,6 +19,7 @@ struct child {
     struct rootfs rootfs;
     int go_fd;
     int guest_fd; /* where to say SETUP */
+    int view_fd;  /* init's view of its cgroup, once the keeper has handed it over */
     uint64_t steps_ns[STEP_COUNT];
     const char *detail;
 };
@@ -94,6 +95,25 @@ static int attach_dirs(struct child *child)
     return rootfs_dirs(&child->rootfs);
 }
 
+/* The keeper has set the limits and made /dev meanwhile. Without its word nothing goes further. */
+static int take_furnishing(struct child *child)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    struct wire_message message;
+    int fds[FD_PASS_MAX];
+    size_t fd_count = 0;
+    int r = link_receive(child->guest_fd, WIRE_BY_KEEPER, WIRE_IN_STARTING, frame, &message, fds, &fd_count);
+
+    if (r == 0)
+        _exit(1); /* the keeper gave up and says why */
+    if (r < 0 || message.type != WIRE_FURNISH || fd_count != 2) {
+        child->detail = "hearing from the keeper";
+        return r < 0 ? r : -EBADMSG;
+    }
+    child->view_fd = fds[1];
+    return rootfs_dev(&child->rootfs, fds[0]);
+}
+
 static int make_proc(struct child *child)
 {
     return rootfs_proc(&child->rootfs);
@@ -131,7 +151,7 @@ static int wait_for_network(struct child *child)
 static int arrange_descriptors(struct child *child)
 {
     int guest = fcntl(child->spawn->guest_fd, F_DUPFD, 16);
-    int view = fcntl(child->spawn->view_fd, F_DUPFD, 16);
+    int view = fcntl(child->view_fd, F_DUPFD, 16);
     int init = fcntl(child->spawn->init_fd, F_DUPFD, 16);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -159,6 +179,7 @@ static const struct {
     {STEP_USR, make_usr},
     {STEP_WRITABLE, make_writable},
     {STEP_ATTACH, attach_dirs},
+    {STEP_FURNISH, take_furnishing},
     {STEP_PROC, make_proc},
     {STEP_MASKS, make_masks},
     {STEP_PIVOT, change_root},
@@ -188,9 +209,10 @@ static _Noreturn void become_init(struct child *child)
 _Noreturn void child_run(const struct spawn *spawn, int go_fd)
 {
     struct child child = {.spawn = spawn,
-                          .rootfs = {.spawn = spawn, .root_fd = -1, .proc_fd = -1},
+                          .rootfs = {.spawn = spawn, .root_fd = -1, .dev_fd = -1, .proc_fd = -1},
                           .go_fd = go_fd,
-                          .guest_fd = spawn->guest_fd};
+                          .guest_fd = spawn->guest_fd,
+                          .view_fd = -1};
     uint64_t start_ns = clock_now_ns();
 
     for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {

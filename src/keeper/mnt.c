@@ -52,6 +52,9 @@ int mnt_idmap(int fd, int userns_fd)
 
 int mnt_attach(int fd, int dir, const char *path)
 {
+    /* move_mount itself follows no symlink at the end of a path: a plain name leads nowhere else. */
+    if (strchr(path, '/') == NULL && path[0] != '.')
+        return sys_move_mount(fd, "", dir, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
     _cleanup_fd_ int target = sys_openat2(dir, path, O_PATH | O_CLOEXEC, BENEATH);
 
     if (target < 0)

@@ -243,9 +243,16 @@ int rootfs_writable(struct rootfs *rootfs)
         if (r < 0)
             return r;
     }
-    int r = mnt_attach(rootfs->spawn->dev_fd, rootfs->root_fd, "dev");
+    return 0;
+}
+
+int rootfs_dev(struct rootfs *rootfs, int dev_fd)
+{
+    int r = mnt_attach(dev_fd, rootfs->root_fd, "dev");
+
     if (r < 0)
         return failed(rootfs, r, "dev");
+    rootfs->dev_fd = dev_fd;
     return bind(rootfs, "d/shm", "dev/shm", MOUNT_ATTR_NOEXEC);
 }
 
@@ -279,16 +286,14 @@ int rootfs_proc(struct rootfs *rootfs)
 static int cover(struct rootfs *rootfs, int source, const char *path, uint64_t attributes, const char *target)
 {
     _cleanup_fd_ int fd = -1;
-    _cleanup_fd_ int place = openat(rootfs->proc_fd, target, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    if (place < 0)
+    /* Asked before: to let go of a copy that found no place takes a grace period of RCU. */
+    if (faccessat(rootfs->proc_fd, target, F_OK, 0) < 0)
         return errno == ENOENT ? 0 : call_failed(rootfs, target);
     int r = mnt_copy(source, path, attributes, &fd);
-    if (r < 0)
-        return failed(rootfs, r, target);
-    if (sys_move_mount(fd, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-        return call_failed(rootfs, target);
-    return 0;
+    if (r == 0)
+        r = mnt_attach(fd, rootfs->proc_fd, target);
+    return r < 0 ? failed(rootfs, r, target) : 0;
 }
 
 int rootfs_masks(struct rootfs *rootfs)
@@ -299,7 +304,7 @@ int rootfs_masks(struct rootfs *rootfs)
         if (masked[i].is_folder)
             r = cover(rootfs, AT_FDCWD, "e", MOUNT_ATTR_RDONLY, masked[i].path);
         else
-            r = cover(rootfs, rootfs->spawn->dev_fd, "null", 0, masked[i].path);
+            r = cover(rootfs, rootfs->dev_fd, "null", 0, masked[i].path);
     }
     for (size_t i = 0; r == 0 && i < sizeof read_only / sizeof *read_only; i++)
         r = cover(rootfs, rootfs->proc_fd, read_only[i], MOUNT_ATTR_RDONLY, read_only[i]);

@@ -10,6 +10,7 @@
 struct rootfs {
     const struct spawn *spawn;
     int root_fd; /* the new root, once there is one */
+    int dev_fd;  /* its /dev, once there is one; the caller's */
     int proc_fd; /* its /proc, once there is one */
     char detail[128];
 };
@@ -18,6 +19,7 @@ _must_use_ int rootfs_disk(struct rootfs *rootfs);
 _must_use_ int rootfs_root(struct rootfs *rootfs);
 _must_use_ int rootfs_usr(struct rootfs *rootfs);
 _must_use_ int rootfs_writable(struct rootfs *rootfs);
+_must_use_ int rootfs_dev(struct rootfs *rootfs, int dev_fd);
 _must_use_ int rootfs_dirs(struct rootfs *rootfs);
 _must_use_ int rootfs_proc(struct rootfs *rootfs);
 _must_use_ int rootfs_masks(struct rootfs *rootfs);

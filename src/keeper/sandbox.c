@@ -59,19 +59,10 @@ static int claim_ids(struct making *making, struct error *err)
 
 static int make_cgroup(struct making *making, struct error *err)
 {
-    const struct wire_create *create = making->create;
-    struct cgroup_limits limits = {
-        .memory_bytes = create->memory_bytes,
-        .processes = create->processes,
-        .cpu_milli = create->cpu_milli,
-        .cpu_weight = create->cpu_weight,
-    };
-
     begin(making, STEP_CGROUP);
     (void)snprintf(making->sandbox->cgroup, sizeof making->sandbox->cgroup, "%s-%llx", making->maker->instance_id,
-                   (unsigned long long)create->sandbox);
-    int r = cgroup_create(making->maker->cgroups, making->sandbox->cgroup, &limits, making->sandbox->uid_first,
-                          &making->entry, err);
+                   (unsigned long long)making->create->sandbox);
+    int r = cgroup_create(making->maker->cgroups, making->sandbox->cgroup, &making->entry, err);
     making->has_cgroup = r == 0;
     return r;
 }
@@ -144,8 +135,6 @@ static int fill_spawn(struct making *making, struct error *err)
     spawn->uid_first = making->sandbox->uid_first;
     spawn->user = making->create->user;
     spawn->init_fd = making->maker->init_fd;
-    spawn->view_fd = making->view_fd;
-    spawn->dev_fd = making->dev_fd;
     spawn->cgroup_fd = making->entry.dir;
     memcpy(spawn->task_fds, making->entry.tasks, sizeof spawn->task_fds);
     spawn->task_count = making->entry.task_count;
@@ -159,18 +148,54 @@ static int fill_spawn(struct making *making, struct error *err)
     return 0;
 }
 
-static int ask_zygote(struct making *making, struct wire_spawned *ret_spawned)
+static int ask_zygote(const struct making *making)
 {
-    static uint8_t frame[WIRE_FRAME_MAX];
     struct wire_message message = {.type = WIRE_SPAWN};
     int fds[FD_PASS_MAX];
     size_t fd_count = spawn_to_message(&making->spawn, &message.spawn, fds);
-    int zygote = making->maker->zygote_fd;
 
-    int r = link_send(zygote, &message, fds, fd_count);
+    return link_send(making->maker->zygote_fd, &message, fds, fd_count);
+}
+
+/*
+ * What the child does not need before it has come half way is made while the zygote clones it. Nothing untrusted runs
+ * without these limits: the child waits for FURNISH, and only then goes on to become init.
+ */
+static int furnish(struct making *making, struct error *err)
+{
+    const struct wire_create *create = making->create;
+    struct cgroups *cgroups = making->maker->cgroups;
+    struct cgroup_limits limits = {
+        .memory_bytes = create->memory_bytes,
+        .processes = create->processes,
+        .cpu_milli = create->cpu_milli,
+        .cpu_weight = create->cpu_weight,
+    };
+    struct wire_message message = {.type = WIRE_FURNISH, .furnish = {.sandbox = create->sandbox}};
+
+    begin(making, STEP_LIMITS);
+    int r = cgroup_furnish(cgroups, making->sandbox->cgroup, &limits, making->sandbox->uid_first, err);
+    if (r == 0)
+        r = cgroup_view(cgroups, making->sandbox->cgroup, &making->view_fd, err);
     if (r < 0)
         return r;
-    r = link_receive(zygote, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
+    begin(making, STEP_DEV);
+    r = dev_new(&making->dev_fd, err);
+    if (r < 0)
+        return r;
+    int fds[] = {making->dev_fd, making->view_fd};
+    r = link_send(making->guest_fd, &message, fds, 2);
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "handing over /dev") : 0;
+}
+
+static int hear_zygote(struct making *making, struct wire_spawned *ret_spawned)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    struct wire_message message;
+    int fds[FD_PASS_MAX];
+    size_t fd_count = 0;
+    int r = link_receive(making->maker->zygote_fd, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
+
     if (r <= 0 || message.type != WIRE_SPAWNED)
         return r < 0 ? r : -EPIPE;
     if (fd_count == 1)
@@ -179,12 +204,12 @@ static int ask_zygote(struct making *making, struct wire_spawned *ret_spawned)
     return -(int)message.spawned.error;
 }
 
-static int spawn(struct making *making, struct error *err)
+static int wait_for_child(struct making *making, struct error *err)
 {
     struct wire_spawned spawned = {.step = STEP_NETWORK};
 
     begin(making, STEP_NETWORK);
-    int r = ask_zygote(making, &spawned);
+    int r = hear_zygote(making, &spawned);
     begin(making, spawned.step < STEP_COUNT ? (enum step)spawned.step : STEP_CLONE);
     /* What was not cloning and mapping was waiting for the network namespace. */
     uint64_t known_ns = spawned.clone_ns + spawned.idmap_ns;
@@ -198,11 +223,24 @@ static int spawn(struct making *making, struct error *err)
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "%s", step_words(spawned.step)) : 0;
 }
 
-static int make_views(struct making *making, struct error *err)
+static int spawn(struct making *making, struct error *err)
 {
-    begin(making, STEP_DEV);
-    int r = dev_new(&making->dev_fd, err);
-    return r < 0 ? r : cgroup_view(making->maker->cgroups, making->sandbox->cgroup, &making->view_fd, err);
+    struct error late = {0};
+
+    begin(making, STEP_NETWORK);
+    int r = ask_zygote(making);
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "talking to the zygote");
+    int furnished = furnish(making, &late);
+    enum step failed = making->progress->step;
+    /* In any case: there may be a child to be ended. */
+    r = wait_for_child(making, err);
+    if (r == 0 && furnished < 0) {
+        making->progress->step = failed;
+        *err = late;
+        r = furnished;
+    }
+    return r;
 }
 
 static int take_steps(struct making *making, const int *fds, struct error *err)
@@ -216,8 +254,6 @@ static int take_steps(struct making *making, const int *fds, struct error *err)
         r = open_template(making, fds, err);
     if (r == 0)
         r = open_dirs(making, fds + folders, err);
-    if (r == 0)
-        r = make_views(making, err);
     if (r == 0)
         r = fill_spawn(making, err);
     return r < 0 ? r : spawn(making, err);

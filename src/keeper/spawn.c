@@ -25,13 +25,11 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
 
     if (spawn.task_count > SPAWN_TASKS_MAX || spawn.layer_count > SPAWN_LAYERS_MAX || spawn.layer_count == 0 ||
         dirs > WIRE_DIRS_MAX ||
-        fd_count != 5 + (has_usr ? 1U : 0U) + (has_disk ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
+        fd_count != 3 + (has_usr ? 1U : 0U) + (has_disk ? 1U : 0U) + spawn.task_count + spawn.layer_count + dirs)
         return -EBADMSG;
     spawn.guest_fd = *fds++;
     spawn.init_fd = *fds++;
     spawn.cgroup_fd = *fds++;
-    spawn.view_fd = *fds++;
-    spawn.dev_fd = *fds++;
     if (has_usr)
         spawn.usr_fd = *fds++;
     if (has_disk)
@@ -64,8 +62,6 @@ size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, i
     *at++ = spawn->guest_fd;
     *at++ = spawn->init_fd;
     *at++ = spawn->cgroup_fd;
-    *at++ = spawn->view_fd;
-    *at++ = spawn->dev_fd;
     if ((spawn->flags & WIRE_SPAWN_USR) != 0)
         *at++ = spawn->usr_fd;
     if ((spawn->flags & WIRE_SPAWN_IMAGE) != 0)

@@ -22,8 +22,6 @@ struct spawn {
     int guest_fd;
     int init_fd;
     int cgroup_fd;
-    int view_fd; /* init's view of its cgroup */
-    int dev_fd;
     int usr_fd;  /* -1 without WIRE_SPAWN_USR */
     int disk_fd; /* -1 without WIRE_SPAWN_IMAGE: then the disk is a tmpfs */
     int task_fds[SPAWN_TASKS_MAX];

@@ -163,7 +163,7 @@ static void drop_priorities(void)
         ignore_result(fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0"));
 }
 
-static _Noreturn void serve(int socket, bool single)
+static _Noreturn void serve(int socket, bool single, int network)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
     int pidfd = -1;
@@ -176,7 +176,6 @@ static _Noreturn void serve(int socket, bool single)
     /* A single run would pay for it once and gain from it once. */
     if (!single && world_leave_host() < 0)
         _exit(1);
-    int network = make_network();
     for (;;) {
         struct wire_message message;
         struct spawn spawn;
@@ -241,13 +240,15 @@ int zygote_start(bool single, int *ret_socket, int *ret_pidfd, struct error *err
         return r;
     }
     if (pid == 0) {
+        /* First of all: it takes longest, and the keeper works on beside it. */
+        int network = make_network();
         /* Only the socket comes along: not the caller's terminal and its signals, not the keeper's locks. */
         if (leave_caller() < 0 || dup2(ends[1], 0) < 0 || sys_close_range(1, ~0U, 0) < 0)
             _exit(1);
         /* Once here it is as free as its caller. */
         if (elsewhere && sched_setaffinity(0, sizeof allowed, &allowed) < 0)
             _exit(1);
-        serve(0, single);
+        serve(0, single, network);
     }
     if (elsewhere)
         send_to_other_cpu(pid, &allowed);

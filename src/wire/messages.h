@@ -31,6 +31,8 @@
     X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
     X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 4)                                                            \
+    /* keeper -> the sandbox being set up */                                                                           \
+    X(FURNISH, furnish, 35, WIRE_BY_KEEPER, WIRE_IN_STARTING, 2)                                                       \
     /* a helper of the keeper's -> keeper */                                                                           \
     X(DISK, disk, 40, WIRE_BY_HELPER, WIRE_IN_RUNNING, 2)                                                              \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
@@ -139,8 +141,8 @@
     F(u32, request, 0)
 
 /*
- * Descriptors: guest link, init, cgroup, init's view of its cgroup, /dev, /usr (with WIRE_SPAWN_USR), the disk (with
- * WIRE_SPAWN_IMAGE), then `tasks` v1 task files, `layers` layers and one tree per guest path in `dirs`.
+ * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), the disk (with WIRE_SPAWN_IMAGE), then `tasks` v1
+ * task files, `layers` layers and one tree per guest path in `dirs`.
  */
 #define WIRE_FIELDS_spawn(F)                                                                                           \
     F(u64, sandbox, 0)                                                                                                 \
@@ -170,6 +172,9 @@
 #define WIRE_FIELDS_clean(F)                                                                                           \
     F(str, instance, 16)                                                                                               \
     F(str, cgroup, 47)
+
+/* The limits are set; what was made meanwhile. Descriptors: /dev, init's view of its cgroup. */
+#define WIRE_FIELDS_furnish(F) F(u64, sandbox, 0)
 
 /* Descriptors, unless there is an error: the file system, its root. */
 #define WIRE_FIELDS_disk(F)                                                                                            \

@@ -11,7 +11,8 @@
     X(REQUEST, "request", "checking the request")                                                                      \
     X(IMAGE, "image", "making the disk image")                                                                         \
     X(IDS, "ids", "claiming a range of user ids")                                                                      \
-    X(CGROUP, "cgroup", "making the cgroups and setting their limits")                                                 \
+    X(CGROUP, "cgroup", "making the cgroups")                                                                          \
+    X(LIMITS, "limits", "setting the limits of the cgroups")                                                           \
     X(TEMPLATE, "template", "opening the template")                                                                    \
     X(DIRS, "dirs", "opening the host folders")                                                                        \
     X(NETWORK, "network", "making the network namespace")                                                              \
@@ -25,6 +26,7 @@
     X(USR, "usr", "mounting /usr")                                                                                     \
     X(WRITABLE, "writable", "mounting the writable folders")                                                           \
     X(ATTACH, "attach", "attaching the host folders")                                                                  \
+    X(FURNISH, "furnish", "waiting for /dev and the limits")                                                           \
     X(PROC, "proc", "mounting /proc")                                                                                  \
     X(MASKS, "masks", "masking paths in /proc")                                                                        \
     X(PIVOT, "pivot", "changing to the new root")                                                                      \

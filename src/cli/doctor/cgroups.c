@@ -67,9 +67,9 @@ static int scratch_make(struct scratch *scratch, struct error *err)
     if (r < 0)
         return r;
     (void)snprintf(scratch->name, sizeof scratch->name, "%s-1", scratch->instance.id);
-    r = cgroup_create(scratch->cgroups, scratch->name, &limits, 0, &scratch->entry, err);
+    r = cgroup_create(scratch->cgroups, scratch->name, &scratch->entry, err);
     scratch->has_cgroup = r == 0;
-    return r;
+    return r < 0 ? r : cgroup_furnish(scratch->cgroups, scratch->name, &limits, 0, err);
 }
 
 static void scratch_release(struct scratch *scratch)

@@ -20,9 +20,7 @@ static struct spawn make_spawn(uint32_t flags, size_t tasks, size_t layers, size
     spawn.guest_fd = 100;
     spawn.init_fd = 101;
     spawn.cgroup_fd = 102;
-    spawn.view_fd = 103;
-    spawn.dev_fd = 104;
-    spawn.usr_fd = (flags & WIRE_SPAWN_USR) != 0 ? 105 : -1;
+    spawn.usr_fd = (flags & WIRE_SPAWN_USR) != 0 ? 103 : -1;
     spawn.task_count = tasks;
     spawn.layer_count = layers;
     spawn.dir_count = dir_count;
@@ -50,7 +48,7 @@ static void assert_same(const struct spawn *a, const struct spawn *b)
     assert_true(a->hostname.text == b->hostname.text && a->hostname.length == b->hostname.length);
     assert_true(a->dirs.data == b->dirs.data && a->dirs.length == b->dirs.length && a->dirs.count == b->dirs.count);
     assert_true(a->guest_fd == b->guest_fd && a->init_fd == b->init_fd && a->cgroup_fd == b->cgroup_fd);
-    assert_true(a->view_fd == b->view_fd && a->dev_fd == b->dev_fd && a->usr_fd == b->usr_fd);
+    assert_true(a->usr_fd == b->usr_fd);
     assert_true(a->task_count == b->task_count && a->layer_count == b->layer_count && a->dir_count == b->dir_count);
     assert_fds_equal(a->task_fds, b->task_fds, a->task_count);
     assert_fds_equal(a->layer_fds, b->layer_fds, a->layer_count);
