@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/sys.h"
-#include "wire/capability.h"
+#include "init/confine.h"
 #include "wire/filter.h"
 
 #include <signal.h>
@@ -23,8 +23,6 @@ static const struct sock_filter tight[] = {
 static const struct sock_filter standard[] = {
 #include "standard.inc"
 };
-
-#define OOM_SCORE "800" /* above init's: when memory runs out a command goes, not PID 1 */
 
 struct launch {
     const struct wire_exec *exec;
@@ -53,20 +51,6 @@ static int set_limits(const struct wire_exec *exec)
             return -errno;
     }
     return 0;
-}
-
-/* Plain system calls: a libc's own may think that it has threads to tell. */
-static int become_user(const struct wire_exec *exec)
-{
-    uint64_t allowed = exec->uid == 0 ? CAPABILITIES_ROOT : CAPABILITIES_NONE;
-    int r = capability_bound(CAPABILITIES_INIT, allowed);
-
-    if (r < 0)
-        return r;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, exec->gid, exec->gid, exec->gid) < 0 ||
-        syscall(SYS_setresuid, exec->uid, exec->uid, exec->uid) < 0)
-        return -errno;
-    return capability_set(allowed);
 }
 
 static int load_filter(uint8_t which)
@@ -118,14 +102,11 @@ static int prepare_and_execute(struct launch *launch)
         if (dup2(launch->fds[fd], fd) < 0)
             return -errno;
     }
-    /* Not only on execve: a working folder of /proc/self/fd/N would still find init's (CVE-2024-21626). */
-    if (sys_close_range(3, ~0U, 0) < 0)
-        return -errno;
-    int r = fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE);
+    int r = confine_apart();
     if (r == 0)
         r = set_limits(exec);
     if (r == 0)
-        r = become_user(exec);
+        r = confine_user(exec->uid, exec->gid);
     if (r < 0)
         return r;
     launch->failed = WIRE_FAILED_FOLDER;
