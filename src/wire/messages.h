@@ -55,7 +55,12 @@
     X(RELEASE, release, 65, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
     /* gateway <-> airlock */                                                                                          \
     X(FETCH, fetch, 80, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                            \
-    X(FETCHED, fetched, 81, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)
+    X(FETCHED, fetched, 81, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)                                                       \
+    /* records in the STDOUT of a FILE channel, never messages of their own: see answer.h */                           \
+    X(ENTRY, entry, 96, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)                                                            \
+    X(WRITTEN, written, 97, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)                                                        \
+    X(EVENT, event, 98, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)                                                            \
+    X(PROBLEM, problem, 99, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)
 
 /* What the configuration means to root: listeners, certificates, the id range, shares as name, folder, ro|rw. */
 #define WIRE_FIELDS_config(F)                                                                                          \
@@ -223,13 +228,21 @@
     F(u64, channel, 0)                                                                                                 \
     F(u16, port, 0)
 
+/*
+ * One operation on the sandbox's files, done by a process of its own inside, as `uid` and `gid`, so that a path means
+ * what it means to a command. Relative paths start in `folder`. The answer is in answer.h, what each operation does in
+ * init/files.h. EXIT says 0 or an errno. Idempotent by channel.
+ */
 #define WIRE_FIELDS_file(F)                                                                                            \
     F(u64, channel, 0)                                                                                                 \
     F(u8, operation, 0)                                                                                                \
     F(u32, flags, 0)                                                                                                   \
+    F(u32, uid, 0)                                                                                                     \
+    F(u32, gid, 0)                                                                                                     \
     F(u32, mode, 0)                                                                                                    \
     F(u64, offset, 0)                                                                                                  \
     F(u64, length, 0)                                                                                                  \
+    F(str, folder, 4096)                                                                                               \
     F(str, path, 4096)                                                                                                 \
     F(str, new_path, 4096)
 
@@ -322,3 +335,29 @@
     F(strv, headers, 16384)                                                                                            \
     F(u8, end, 0)                                                                                                      \
     F(bytes, body, 45056)
+
+/* What a name stands for. `target` is a symlink's. In the answer to READ and STAT the name is empty. */
+#define WIRE_FIELDS_entry(F)                                                                                           \
+    F(u8, kind, 0)                                                                                                     \
+    F(u32, mode, 0)                                                                                                    \
+    F(u32, uid, 0)                                                                                                     \
+    F(u32, gid, 0)                                                                                                     \
+    F(u64, size, 0)                                                                                                    \
+    F(u64, modified_ns, 0)                                                                                             \
+    F(str, name, 4096)                                                                                                 \
+    F(str, target, 4096)
+
+/* How much of what came is in the file now, also when not all of it is. */
+#define WIRE_FIELDS_written(F) F(u64, bytes, 0)
+
+/* Something happened to `name` in the watched folder. The two events of a rename share a cookie. */
+#define WIRE_FIELDS_event(F)                                                                                           \
+    F(u8, kind, 0)                                                                                                     \
+    F(u8, is_folder, 0)                                                                                                \
+    F(u32, cookie, 0)                                                                                                  \
+    F(str, name, 4096)
+
+/* One of many names could not be dealt with; the rest is. */
+#define WIRE_FIELDS_problem(F)                                                                                         \
+    F(u32, error, 0)                                                                                                   \
+    F(str, path, 4096)

@@ -39,6 +39,7 @@ enum wire_sender {
     WIRE_BY_READER = 16,
     WIRE_BY_AIRLOCK = 32,
     WIRE_BY_HELPER = 64,
+    WIRE_BY_WORKER = 128, /* a process of init's that works on files */
 };
 
 enum wire_state { WIRE_IN_STARTING = 1, WIRE_IN_RUNNING = 2 };
@@ -60,6 +61,51 @@ enum wire_stream { WIRE_STREAM_STDOUT = 1, WIRE_STREAM_STDERR = 2 };
 /* What a command that was not started failed at. */
 enum wire_failed { WIRE_FAILED_PROGRAM = 0, WIRE_FAILED_FOLDER = 1, WIRE_FAILED_SETUP = 2 };
 enum wire_exit_kind { WIRE_EXIT_CODE = 0, WIRE_EXIT_SIGNAL = 1, WIRE_EXIT_NOT_STARTED = 2 };
+
+enum wire_file_operation {
+    WIRE_FILE_READ,
+    WIRE_FILE_WRITE,
+    WIRE_FILE_APPEND,
+    WIRE_FILE_STAT,
+    WIRE_FILE_LIST,
+    WIRE_FILE_MKDIR,
+    WIRE_FILE_REMOVE,
+    WIRE_FILE_RENAME,
+    WIRE_FILE_CHMOD,
+    WIRE_FILE_WATCH,
+    WIRE_FILE_OPERATIONS,
+};
+enum {
+    WIRE_FILE_PARENTS = 1,   /* make the folders that are missing above it */
+    WIRE_FILE_EXCLUSIVE = 2, /* only when the name is free */
+    WIRE_FILE_ATOMIC = 4,    /* all of it, or what was there before */
+    WIRE_FILE_RECURSIVE = 8, /* with all that is in it */
+    WIRE_FILE_GROWING = 16,  /* also what is added while it is read */
+    WIRE_FILE_NO_FOLLOW = 32,
+};
+#define WIRE_FILE_ALL UINT64_MAX /* the length of all there is, or of what is not known yet */
+enum wire_entry_kind {
+    WIRE_ENTRY_FILE,
+    WIRE_ENTRY_FOLDER,
+    WIRE_ENTRY_SYMLINK,
+    WIRE_ENTRY_FIFO,
+    WIRE_ENTRY_SOCKET,
+    WIRE_ENTRY_DEVICE,
+    WIRE_ENTRY_KINDS,
+};
+enum wire_event_kind {
+    WIRE_EVENT_WATCHING, /* the first: what happens from now on is told */
+    WIRE_EVENT_CREATED,
+    WIRE_EVENT_MODIFIED,
+    WIRE_EVENT_CLOSED,  /* by one who could write to it */
+    WIRE_EVENT_CHANGED, /* mode, owner, times */
+    WIRE_EVENT_REMOVED,
+    WIRE_EVENT_MOVED_FROM,
+    WIRE_EVENT_MOVED_TO,
+    WIRE_EVENT_OVERFLOW, /* more happened than could be told: look again */
+    WIRE_EVENT_GONE,     /* the last: what was watched is not there any more */
+    WIRE_EVENT_KINDS,
+};
 
 struct wire_str {
     const char *text; /* ends in NUL */

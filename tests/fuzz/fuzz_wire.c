@@ -6,7 +6,7 @@
 
 static void check_permits(enum wire_type type)
 {
-    for (unsigned sender = WIRE_BY_CLIENT; sender <= WIRE_BY_AIRLOCK; sender *= 2) {
+    for (unsigned sender = WIRE_BY_CLIENT; sender <= WIRE_BY_WORKER; sender *= 2) {
         for (unsigned state = WIRE_IN_STARTING; state <= WIRE_IN_RUNNING; state *= 2) {
             bool with_none = wire_permits(type, (enum wire_sender)sender, (enum wire_state)state, 0);
             MUST(with_none || !wire_permits(type, (enum wire_sender)sender, (enum wire_state)state, 1));

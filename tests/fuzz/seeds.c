@@ -23,6 +23,8 @@
 #define RESUME(feed, out, err) .type = WIRE_RESUME, .resume = {feed, out, err}
 #define INPUT(offset, end, text) .type = WIRE_STDIN, .stdin_data = {0, offset, end, {TEXT(text)}}
 #define RESIZE(feed) .type = WIRE_RESIZE, .resize.channel = feed
+#define ENTRY(what, path) .type = WIRE_ENTRY, .entry = {.kind = what, .mode = 0644, .name = {path, sizeof(path) - 1}}
+#define EVENT(what, path) .type = WIRE_EVENT, .event = {.kind = what, .name = {path, sizeof(path) - 1}}
 #define KILL .type = WIRE_SIGNAL
 #define RELEASE .type = WIRE_RELEASE
 #define CREATE(...)                                                                                                    \
@@ -77,6 +79,14 @@ static const struct {
      {{EXEC(FEED(60000, 60000), WIRE_EXEC_COLLECT, 100)}, {RESIZE(FEED(60000, 60000))}, {KILL}, {RESUME(0, 50, 100)}}},
     {"channel-closed",
      {{EXEC(FEED(10, 10), 0, 0)}, {.type = WIRE_CLOSE, .close = {FEED(10, 10), WIRE_STREAM_STDOUT}}, {RELEASE}}},
+    {"answer-list",
+     {{ENTRY(WIRE_ENTRY_FOLDER, "a")},
+      {ENTRY(WIRE_ENTRY_FILE, "a/b")},
+      {.type = WIRE_PROBLEM, .problem = {13, {"c", 1}}}}},
+    {"answer-list-out", {{ENTRY(WIRE_ENTRY_FILE, "a/../../b")}}},
+    {"answer-read", {{ENTRY(WIRE_ENTRY_FILE, "")}, {STDOUT(0, "content that looks like a message")}}},
+    {"answer-watch",
+     {{.type = WIRE_EVENT}, {EVENT(WIRE_EVENT_MOVED_TO, "new")}, {EVENT(WIRE_EVENT_GONE, "")}, {.type = WIRE_EVENT}}},
     {"create-plain", {{CREATE(.user = 65534)}}},
     {"create-dirs",
      {{CREATE(.flags = WIRE_CREATE_FOLDER, .dirs = {STRINGS("/workspace\0/srv/..a", 2)},
@@ -122,7 +132,7 @@ static bool write_table(const char *folder)
         for (size_t row = 0; good && row < sample_count; row++)
             good = write_rows(open_seed(folder, sample_rows[row].name, size_names[size]), row, row + 1, ~0U, size);
     }
-    for (unsigned sender = WIRE_BY_CLIENT; good && sender <= WIRE_BY_AIRLOCK; sender *= 2) {
+    for (unsigned sender = WIRE_BY_CLIENT; good && sender <= WIRE_BY_WORKER; sender *= 2) {
         char name[32];
         (void)snprintf(name, sizeof name, "all-by-%u", sender);
         good = write_rows(open_seed(folder, name, ""), 0, sample_count, sender, SAMPLE_LEAST);

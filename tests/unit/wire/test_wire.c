@@ -295,7 +295,7 @@ TEST(test_permits)
 {
     for (size_t row = 0; row < sample_count; row++) {
         const struct sample_row *expected = &sample_rows[row];
-        for (unsigned sender = WIRE_BY_CLIENT; sender <= WIRE_BY_AIRLOCK; sender *= 2) {
+        for (unsigned sender = WIRE_BY_CLIENT; sender <= WIRE_BY_WORKER; sender *= 2) {
             for (unsigned state_bit = WIRE_IN_STARTING; state_bit <= WIRE_IN_RUNNING; state_bit *= 2) {
                 for (size_t fds = 0; fds < expected->fds + 3; fds++) {
                     bool may = (expected->senders & sender) != 0 && (expected->states & state_bit) != 0 &&
