@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "init/command.h"
+#include "init/worker.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -50,6 +51,14 @@ static void remove_cgroup(struct channel *channel, int cgroup_root)
         channel->has_cgroup = false;
 }
 
+static void not_started(struct channel *channel, int error, int cgroup_root)
+{
+    channel->exit_kind = WIRE_EXIT_NOT_STARTED;
+    channel->exit_value = (uint32_t)error;
+    channel->state = CHANNEL_ENDED;
+    remove_cgroup(channel, cgroup_root);
+}
+
 static void start(struct channel *channel, const struct wire_exec *exec, const char *strings, size_t length,
                   int cgroup_root)
 {
@@ -63,12 +72,8 @@ static void start(struct channel *channel, const struct wire_exec *exec, const c
     output_init(&channel->outputs[0], pipes.stdout_fd, exec->stdout_cap);
     output_init(&channel->outputs[1], pipes.stderr_fd, exec->stderr_cap);
     channel->stdin_fd = pipes.stdin_fd;
-    if (r < 0) {
-        channel->exit_kind = WIRE_EXIT_NOT_STARTED;
-        channel->exit_value = (uint32_t)-r;
-        channel->state = CHANNEL_ENDED;
-        remove_cgroup(channel, cgroup_root);
-    }
+    if (r < 0)
+        not_started(channel, -r, cgroup_root);
 }
 
 struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root)
@@ -80,6 +85,27 @@ struct channel *channel_new(const struct wire_exec *exec, const char *strings, s
     channel->id = exec->channel;
     channel->collect = (exec->flags & WIRE_EXEC_COLLECT) != 0;
     start(channel, exec, strings, length, cgroup_root);
+    return channel;
+}
+
+struct channel *channel_new_file(const struct wire_file *file)
+{
+    struct channel *channel = calloc(1, sizeof *channel);
+    int output = -1;
+
+    if (channel == NULL)
+        return NULL;
+    channel->id = file->channel;
+    channel->collect = file->operation != WIRE_FILE_WATCH;
+    channel->is_alone = true;
+    channel->failed = WIRE_FAILED_SETUP;
+    channel->stdin_fd = -1;
+    channel->start_ns = clock_now_ns();
+    int r = worker_start(file, &channel->stdin_fd, &output, &channel->pid);
+    output_init(&channel->outputs[0], output, 0);
+    output_init(&channel->outputs[1], -1, 0);
+    if (r < 0)
+        not_started(channel, -r, -1);
     return channel;
 }
 
@@ -266,8 +292,8 @@ int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scop
         return signal_tree(channel, (int)signal_number, cgroup_root);
     if (channel->state == CHANNEL_DRAINING)
         return 0; /* its pid may be somebody else's by now */
-    /* Without cgroups the process group is the nearest to a tree. */
-    pid_t target = scope == WIRE_SCOPE_PROCESS ? channel->pid : -channel->pid;
+    /* Without cgroups the process group is the nearest to a tree; a worker may not have made its own yet. */
+    pid_t target = scope == WIRE_SCOPE_PROCESS || channel->is_alone ? channel->pid : -channel->pid;
     return kill(target, (int)signal_number) < 0 && errno != ESRCH ? -errno : 0;
 }
 

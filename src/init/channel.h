@@ -1,5 +1,6 @@
 /*
- * channel: one command from EXEC to RELEASE: its process, its streams, its cgroup, its result.
+ * channel: one command from EXEC to RELEASE: its process, its streams, its cgroup, its result. Or one operation on
+ * files from FILE to RELEASE, whose worker is a command without a cgroup.
  *
  * INSIDE THE SANDBOX. Owned by the table in init.c. A channel lives on after its command has ended until the client
  * releases it, so that a client which comes back can ask for the rest.
@@ -24,6 +25,7 @@ struct channel {
     uint64_t id;
     enum channel_state state;
     bool collect;
+    bool is_alone; /* a worker: it has no children, and is killed by its pid */
     bool has_cgroup;
     bool exit_sent;
     bool released;  /* the client wants no more of it: free it once everything has ended */
@@ -47,6 +49,7 @@ struct channel {
 
 /* Start the command of an EXEC message. Never fails: a command that could not be started has ended. NULL: no memory. */
 struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root);
+struct channel *channel_new_file(const struct wire_file *file);
 void channel_free(struct channel *channel, int cgroup_root);
 
 /* The client wants no more of it. It is ended first, if it has to be. */

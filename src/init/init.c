@@ -1,5 +1,5 @@
 /*
- * init: PID 1 of every sandbox. Runs commands, forwards their streams, reaps what ends.
+ * init: PID 1 of every sandbox. Runs commands, moves files, forwards their streams, reaps what ends.
  *
  * INSIDE THE SANDBOX: hostile code may take it over, so it has nothing that the sandbox does not have; the gateway
  * trusts nothing it says. Static, one thread, one event loop, a fixed number of channels. It inherits two descriptors:
@@ -175,24 +175,48 @@ static int gather(uint64_t channel, const uint8_t *strings, size_t length)
     return 0;
 }
 
-static void start(const struct wire_exec *exec)
+/* A slot for a new channel. -EEXIST: a client that came back and was not sure. */
+static int find_free(uint64_t id, size_t *ret_slot)
 {
     size_t slot = 0;
 
-    if (find(exec->channel, &slot) != NULL) {
-        forget_args();
-        return; /* a client that came back and was not sure */
-    }
+    if (find(id, &slot) != NULL)
+        return -EEXIST;
     while (slot < CHANNELS_MAX && init.channels[slot] != NULL)
         slot++;
-    int r = slot == CHANNELS_MAX ? -EAGAIN : gather(exec->channel, exec->strings.data, exec->strings.length);
+    if (slot == CHANNELS_MAX)
+        return -EAGAIN;
+    *ret_slot = slot;
+    return 0;
+}
+
+static void start(const struct wire_exec *exec)
+{
+    size_t slot = 0;
+    int r = find_free(exec->channel, &slot);
+
+    if (r == 0)
+        r = gather(exec->channel, exec->strings.data, exec->strings.length);
     if (r == 0) {
         init.channels[slot] = channel_new(exec, init.args, init.args_length, init.cgroup_root);
         r = init.channels[slot] == NULL ? -ENOMEM : 0;
     }
     forget_args();
-    if (r < 0)
+    if (r < 0 && r != -EEXIST)
         refuse(exec->channel, -r);
+}
+
+static void start_file(const struct wire_file *file)
+{
+    size_t slot = 0;
+    int r = find_free(file->channel, &slot);
+
+    if (r == 0) {
+        init.channels[slot] = channel_new_file(file);
+        r = init.channels[slot] == NULL ? -ENOMEM : 0;
+    }
+    if (r < 0 && r != -EEXIST)
+        refuse(file->channel, -r);
 }
 
 static int resume(struct channel *channel, const struct wire_resume *resume)
@@ -262,8 +286,10 @@ static void handle_message(const struct wire_message *message)
     case WIRE_EXEC:
         start(&message->exec);
         return;
-    case WIRE_DIAL:
     case WIRE_FILE:
+        start_file(&message->file);
+        return;
+    case WIRE_DIAL:
         refuse(message->dial.channel, ENOSYS);
         return;
     default:

@@ -281,9 +281,7 @@ static void refuses_what_can_not_start(struct guest *guest)
     }
     guest_send(guest, &(struct wire_message){.type = WIRE_DIAL, .dial = {.channel = 50, .port = 80}});
     CHECK(guest_expect(guest, WIRE_EXIT) && guest->message.exit.value == ENOSYS);
-    guest_send(guest, &(struct wire_message){.type = WIRE_FILE, .file = {.channel = 51}});
-    CHECK(guest_expect(guest, WIRE_EXIT) && guest->message.exit.value == ENOSYS);
-    CHECK(guest_is_alive(guest, 52));
+    CHECK(guest_is_alive(guest, 51));
 }
 
 static void ignores_unknown_channels(struct guest *guest)
