@@ -9,7 +9,22 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-int helper_start(struct helper *ret_helper, void (*work)(int socket, void *context), void *context, struct error *err)
+enum { HELPER_SOCKET = 3, HELPER_FD };
+
+/* First away from the numbers that they are to have. */
+static int keep_only(int socket, int fd)
+{
+    int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, HELPER_FD + 1);
+    int high_fd = fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD + 1);
+
+    if (high_socket < 0 || high_fd < 0 || dup3(high_socket, HELPER_SOCKET, O_CLOEXEC) < 0 ||
+        dup3(high_fd, HELPER_FD, O_CLOEXEC) < 0)
+        return -errno;
+    return sys_close_range(HELPER_FD + 1, ~0U, 0) < 0 ? -errno : 0;
+}
+
+int helper_start(struct helper *ret_helper, void (*work)(int socket, int fd, void *context), int fd, void *context,
+                 struct error *err)
 {
     int ends[2];
     int pidfd = -1;
@@ -27,7 +42,9 @@ int helper_start(struct helper *ret_helper, void (*work)(int socket, void *conte
     if (pid == 0) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
             _exit(1);
-        work(ends[1], context);
+        if (keep_only(ends[1], fd) < 0)
+            _exit(1);
+        work(HELPER_SOCKET, HELPER_FD, context);
         _exit(0);
     }
     (void)close(ends[1]);

@@ -10,17 +10,16 @@
 #include <string.h>
 
 struct disk_order {
-    int state_fd;
     uint64_t bytes;
     uint64_t inodes;
 };
 
-static void make_disk(int socket, void *context)
+static void make_disk(int socket, int state_fd, void *context)
 {
     const struct disk_order *order = context;
     struct disk disk = DISK_EMPTY;
     struct error err = {0};
-    int r = disk_new(order->state_fd, order->bytes, order->inodes, &disk, &err);
+    int r = disk_new(state_fd, order->bytes, order->inodes, &disk, &err);
     struct wire_message message = {
         .type = WIRE_DISK, .disk = {.error = (uint32_t)(r < 0 ? -r : 0), .detail = wire_str(r < 0 ? err.message : "")}};
     int fds[] = {disk.mount_fd, disk.folder_fd};
@@ -29,10 +28,11 @@ static void make_disk(int socket, void *context)
     ignore_result(link_send(socket, &message, fds, r < 0 ? 0 : 2));
 }
 
-static void discard_disk(int socket, void *context)
+static void discard_disk(int socket, int disk_fd, void *context)
 {
     (void)socket;
-    disk_discard(*(const int *)context);
+    (void)context;
+    disk_discard(disk_fd);
 }
 
 static struct job *new_job(void)
@@ -62,9 +62,9 @@ int job_new_create(int state_fd, const uint8_t *frame, int *fds, size_t fd_count
     }
     memcpy(job->frame, frame, (size_t)length);
     int r = wire_decode(job->frame, (size_t)length, &job->message);
-    struct disk_order order = {state_fd, job->message.create.disk_bytes, job->message.create.disk_inodes};
+    struct disk_order order = {job->message.create.disk_bytes, job->message.create.disk_inodes};
     r = r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "making the disk")
-              : helper_start(&job->helper, make_disk, &order, err);
+              : helper_start(&job->helper, make_disk, state_fd, &order, err);
     if (r < 0) {
         job_free(job);
         return r;
@@ -80,7 +80,7 @@ struct job *job_new_discard(int *disk_fd)
     struct job *job = new_job();
     struct error err;
 
-    if (job == NULL || helper_start(&job->helper, discard_disk, disk_fd, &err) < 0) {
+    if (job == NULL || helper_start(&job->helper, discard_disk, *disk_fd, NULL, &err) < 0) {
         disk_discard(*disk_fd);
         job_free(job);
         job = NULL;
