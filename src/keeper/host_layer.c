@@ -62,14 +62,17 @@ static const char *const ssl_patterns[] = {"certs", "openssl.cnf"};
 /* Where a change means that the layer must be built again. */
 static const char *const sources[] = {"/etc", "/etc/alternatives", "/etc/ssl/certs", "/etc/ld.so.cache", "/usr"};
 
-static void layer_name(char name[NAME_SIZE])
+static int layer_name(char name[NAME_SIZE])
 {
     uint64_t hash = 0xcbf29ce484222325U ^ LAYER_VERSION; /* FNV-1a: a change detector, not a digest */
 
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         struct stat st;
         uint64_t parts[4] = {0};
-        if (stat(sources[i], &st) == 0) {
+        int r = stat(sources[i], &st);
+        if (r < 0 && errno != ENOENT)
+            return -errno; /* and not another name, below which the same would be built again */
+        if (r == 0) {
             parts[0] = st.st_dev;
             parts[1] = st.st_ino;
             parts[2] = (uint64_t)st.st_mtim.tv_sec;
@@ -79,6 +82,7 @@ static void layer_name(char name[NAME_SIZE])
             hash = (hash ^ ((const uint8_t *)parts)[byte]) * 0x100000001b3U;
     }
     (void)snprintf(name, NAME_SIZE, "host-%016llx", (unsigned long long)hash);
+    return 0;
 }
 
 static void remove_tree(int dir, const char *name, int depth)
@@ -303,8 +307,10 @@ int host_layer_open(int state_fd, int *ret_fd, struct error *err)
     _cleanup_fd_ int layers = openat(state_fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (layers < 0)
         return error_errno(err, "opening the folder of layers");
-    layer_name(name);
-    int r = open_locked(layers, name, ret_fd);
+    int r = layer_name(name);
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "looking at what the host's layer is made of");
+    r = open_locked(layers, name, ret_fd);
     if (r != -ENOENT)
         return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "opening layer %s", name) : 0;
 

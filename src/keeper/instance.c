@@ -35,12 +35,16 @@ static int open_own_folder(int dir, const char *path, mode_t mode, int *ret_fd, 
     return 0;
 }
 
-/* True when the lock is ours and the file has not been swept away in between. */
-static bool lock_is_held(int fd)
+/* 1 when the lock is ours, 0 when it is another's or the file has been swept away in between, or -errno. */
+static int take_lock(int fd)
 {
     struct stat st;
 
-    return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? 0 : -errno;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_nlink > 0 ? 1 : 0;
 }
 
 static int claim(struct instance *instance, struct error *err)
@@ -54,10 +58,15 @@ static int claim(struct instance *instance, struct error *err)
             openat(instance->instances_fd, instance->id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
             return error_errno(err, "making %s/%s", INSTANCES_FOLDER, instance->id);
-        /* A sweep may have come between open and lock, taken us for dead and removed the file. */
-        if (lock_is_held(fd)) {
+        /* A sweep may have come between open and lock, taken us for dead and be about to remove the file. */
+        int r = take_lock(fd);
+        if (r == 1) {
             instance->lock_fd = TAKE_FD(fd);
             return 0;
+        }
+        if (r < 0) {
+            (void)unlinkat(instance->instances_fd, instance->id, 0);
+            return error_set(err, ERROR_SYSTEM, -r, "locking %s/%s", INSTANCES_FOLDER, instance->id);
         }
     }
     return error_set(err, ERROR_SYSTEM, EAGAIN, "claiming an instance under %s", INSTANCES_FOLDER);
@@ -86,10 +95,12 @@ int instance_adopt(struct instance *instance, const char *id)
     return instance->instances_fd < 0 ? -errno : 0;
 }
 
-void instance_forget(struct instance *instance)
+int instance_forget(struct instance *instance)
 {
-    (void)unlinkat(instance->instances_fd, instance->id, 0);
+    int r = unlinkat(instance->instances_fd, instance->id, 0) < 0 && errno != ENOENT ? -errno : 0;
+
     close_fd(&instance->instances_fd);
+    return r;
 }
 
 void instance_release(struct instance *instance)
@@ -120,7 +131,7 @@ void instance_sweep(const struct instance *instance, bool (*remove)(void *contex
         if (!is_id(entry->d_name) || strcmp(entry->d_name, instance->id) == 0)
             continue;
         _cleanup_fd_ int lock = openat(instance->instances_fd, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        if (lock < 0 || !lock_is_held(lock))
+        if (lock < 0 || take_lock(lock) != 1)
             continue;
         if (remove(context, entry->d_name))
             (void)unlinkat(instance->instances_fd, entry->d_name, 0);

@@ -29,7 +29,7 @@ _must_use_ int instance_init(struct instance *instance, struct error *err);
 /* Speak for an instance whose lock another descriptor of ours holds; instance_forget() removes its name. 0 or -errno.
  */
 _must_use_ int instance_adopt(struct instance *instance, const char *id);
-void instance_forget(struct instance *instance);
+_must_use_ int instance_forget(struct instance *instance);
 
 /* Ends the claim. What carried the id must be gone before. */
 void instance_release(struct instance *instance);

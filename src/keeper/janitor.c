@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LIMIT_MS = 10000 };
+enum { LIMIT_MS = 10000, ATTEMPTS = 10 };
 
 static bool sweep_instance(void *context, const char *id)
 {
@@ -31,19 +31,31 @@ static int remove_sandbox(struct cgroups *cgroups, const char *cgroup, int pidfd
     return r;
 }
 
-void janitor_clean(const struct wire_clean *clean, int pidfd, int *disk_fd)
+static int clean_up(const struct wire_clean *clean, int pidfd)
 {
     struct instance instance = INSTANCE_EMPTY;
     struct cgroups *cgroups = NULL;
+    int r = cgroups_new(&cgroups, NULL);
 
+    if (r == 0)
+        r = remove_sandbox(cgroups, clean->cgroup.text, pidfd);
+    if (r == 0)
+        r = instance_adopt(&instance, clean->instance.text);
+    if (r == 0) {
+        janitor_sweep(&instance, cgroups);
+        r = instance_forget(&instance);
+    }
+    cgroups_free(cgroups);
+    return r;
+}
+
+void janitor_clean(const struct wire_clean *clean, int pidfd, int *disk_fd)
+{
     if (disk_fd != NULL) {
         disk_discard(*disk_fd);
         close_fd(disk_fd);
     }
-    if (cgroups_new(&cgroups, NULL) == 0 && remove_sandbox(cgroups, clean->cgroup.text, pidfd) == 0 &&
-        instance_adopt(&instance, clean->instance.text) == 0) {
-        janitor_sweep(&instance, cgroups);
-        instance_forget(&instance);
-    }
-    cgroups_free(cgroups);
+    /* Nobody waits, and want of memory or descriptors passes. Should it not, the next sweep finds the rest. */
+    for (int attempt = 0; attempt < ATTEMPTS && clean_up(clean, pidfd) < 0; attempt++)
+        (void)usleep(10000);
 }

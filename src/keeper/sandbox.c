@@ -22,6 +22,8 @@
 #define SO_PASSRIGHTS 83
 #endif
 
+enum { UNDO_LIMIT_MS = 2000 };
+
 /* Everything a creation holds until the child has it. */
 struct making {
     struct sandbox_maker *maker;
@@ -259,17 +261,27 @@ static int take_steps(struct making *making, const int *fds, struct error *err)
     return r < 0 ? r : spawn(making, err);
 }
 
+/* Should the zygote have ended in between, a child that we never heard of may still be in it. */
+static void remove_cgroup(struct cgroups *cgroups, const char *name)
+{
+    for (int ms = 0; cgroup_remove(cgroups, name) < 0 && ms < UNDO_LIMIT_MS; ms++) {
+        ignore_result(cgroup_kill(cgroups, name));
+        (void)usleep(1000);
+    }
+}
+
 static void undo(struct making *making)
 {
     struct sandbox *sandbox = making->sandbox;
 
     if (sandbox->pidfd >= 0) {
         siginfo_t info;
-        (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
+        if (sys_pidfd_send_signal(sandbox->pidfd, SIGKILL) < 0)
+            ignore_result(cgroup_kill(making->maker->cgroups, sandbox->cgroup));
         (void)waitid(P_PIDFD, (id_t)sandbox->pidfd, &info, WEXITED);
     }
     if (making->has_cgroup)
-        ignore_result(cgroup_remove(making->maker->cgroups, sandbox->cgroup));
+        remove_cgroup(making->maker->cgroups, sandbox->cgroup);
     if (making->has_ids)
         ids_release(making->maker->ids, sandbox->uid_first);
     close_fd(&making->guest_fd);

@@ -5,7 +5,6 @@
 #include "base/sys.h"
 
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static int write_map(pid_t pid, const char *file, struct userns_map map)
@@ -34,30 +33,37 @@ int userns_open(pid_t pid)
     return fd < 0 ? -errno : fd;
 }
 
-/* Nobody is left to end us when the keeper is killed: the kernel does it then. */
-static _Noreturn void wait_for_the_end(pid_t parent)
+/* Until the other end of the pipe is closed: when we are not needed any more, or when the keeper was killed. */
+static _Noreturn void wait_for_the_end(int end_fd)
 {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (getppid() == parent)
-        (void)pause();
+    char byte;
+
+    /* None of the keeper's locks and links lives on here, nor the end that is to be closed. */
+    if (dup2(end_fd, 0) == 0 && sys_close_range(1, ~0U, 0) == 0)
+        ignore_result(read(0, &byte, 1));
     _exit(0);
 }
 
 int userns_new(struct userns_map uids, struct userns_map gids, int *ret_fd, struct error *err)
 {
-    _cleanup_fd_ int pidfd = -1;
-    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD};
-    pid_t parent = getpid();
-    pid_t pid = sys_clone3(&args);
+    struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    int end[2];
 
-    if (pid < 0)
-        return error_errno(err, "cloning into a user namespace");
+    if (pipe2(end, O_CLOEXEC) < 0)
+        return error_errno(err, "making a pipe");
+    pid_t pid = sys_clone3(&args);
+    if (pid < 0) {
+        int r = error_errno(err, "cloning into a user namespace");
+        fd_close_many(end, 2);
+        return r;
+    }
     if (pid == 0)
-        wait_for_the_end(parent);
+        wait_for_the_end(end[0]);
     int r = userns_write_maps(pid, uids, gids);
     int fd = r < 0 ? r : userns_open(pid);
-    (void)sys_pidfd_send_signal(pidfd, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
+    fd_close_many(end, 2);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
     if (fd < 0)
         return error_set(err, ERROR_SYSTEM, -fd, "mapping ids in a user namespace");
     *ret_fd = fd;

@@ -49,7 +49,7 @@ TEST(test_adopt)
     assert_int_equal(instance_adopt(&adopted, instance.id), 0);
     assert_string_equal(adopted.id, instance.id);
     assert_true(exists(&instance, instance.id));
-    instance_forget(&adopted);
+    assert_int_equal(instance_forget(&adopted), 0);
     assert_false(exists(&instance, instance.id));
     assert_int_equal(adopted.instances_fd, -1);
     instance_release(&instance);
