@@ -37,9 +37,9 @@ static const struct {
 
 /* Steps whose failure is the machine's, and not of what the caller asked for. */
 static const enum step of_machine[] = {
-    STEP_IDS,   STEP_CGROUP, STEP_LIMITS, STEP_NETWORK, STEP_CLONE,  STEP_IDMAP,    STEP_DEV,
-    STEP_ENTER, STEP_WAIT,   STEP_DISK,   STEP_ROOT,    STEP_USR,    STEP_WRITABLE, STEP_FURNISH,
-    STEP_PROC,  STEP_MASKS,  STEP_PIVOT,  STEP_CONFINE, STEP_FILTER, STEP_INIT,
+    STEP_IDS,     STEP_CGROUP, STEP_LIMITS, STEP_ZYGOTE, STEP_NETWORK, STEP_CLONE,  STEP_IDMAP,
+    STEP_DEV,     STEP_ENTER,  STEP_WAIT,   STEP_DISK,   STEP_ROOT,    STEP_USR,    STEP_WRITABLE,
+    STEP_FURNISH, STEP_PROC,   STEP_MASKS,  STEP_PIVOT,  STEP_CONFINE, STEP_FILTER, STEP_INIT,
 };
 
 static void append(struct error *err, const char *words)

@@ -139,12 +139,13 @@ static int load_filter(struct child *child)
     return confine_filter(child->spawn, &child->detail);
 }
 
-/* The zygote has brought the loopback interface up meanwhile. */
+/* The zygote has brought the loopback interface up meanwhile, and says with which errno. */
 static int wait_for_network(struct child *child)
 {
-    char go;
+    unsigned char error;
 
-    return read(child->go_fd, &go, 1) == 1 ? 0 : -ENETDOWN;
+    child->detail = "bringing the loopback interface up";
+    return read(child->go_fd, &error, 1) == 1 ? -(int)error : -ENETDOWN;
 }
 
 /* Nothing of the host's stays open: 0 to 2 are the sandbox's /dev/null, 3 the guest link, 4 the cgroup. */
@@ -157,6 +158,7 @@ static int arrange_descriptors(struct child *child)
 
     if (guest < 0 || view < 0 || init < 0 || null < 0)
         return -errno;
+    child->guest_fd = guest; /* what it was until now may be covered by one of these */
     for (int fd = 0; fd <= 2; fd++) {
         if (null != fd && dup2(null, fd) < 0)
             return -errno;
@@ -216,6 +218,8 @@ _Noreturn void child_run(const struct spawn *spawn, int go_fd)
     uint64_t start_ns = clock_now_ns();
 
     for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {
+        child.detail = NULL;
+        child.rootfs.detail[0] = '\0';
         int r = sequence[i].take(&child);
         uint64_t now_ns = clock_now_ns();
         child.steps_ns[sequence[i].step] = now_ns - start_ns;

@@ -102,8 +102,9 @@ static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned
     }
     if (r == 0 && write(go[1], "g", 1) != 1)
         r = -errno;
-    /* While the child builds its root; it asks again before it goes further. */
-    if (r == 0 && loopback_up() == 0 && write(go[1], "n", 1) != 1)
+    /* While the child builds its root; it asks for the outcome before it goes further. */
+    unsigned char network = (unsigned char)(r == 0 ? -loopback_up() : 0);
+    if (r == 0 && write(go[1], &network, 1) != 1)
         r = -errno;
     fd_close_many(go, 2);
     spawned->clone_ns = cloned_ns - start_ns;
@@ -120,11 +121,12 @@ static void end_sandbox(int pidfd, int cgroup_fd)
 }
 
 /* The pidfd, or -1. */
-static int spawn_sandbox(int socket, const struct spawn *spawn, int network)
+static int spawn_sandbox(int socket, const struct spawn *spawn, int failed, int network)
 {
     int pidfd = -1;
-    struct wire_message message = {.type = WIRE_SPAWNED, .spawned = {.sandbox = spawn->sandbox, .step = STEP_NETWORK}};
-    int r = network < 0 ? network : clone_sandbox(spawn, &message.spawned, &pidfd);
+    struct wire_message message = {
+        .type = WIRE_SPAWNED, .spawned = {.sandbox = spawn->sandbox, .step = failed < 0 ? STEP_ZYGOTE : STEP_NETWORK}};
+    int r = failed < 0 ? failed : network < 0 ? network : clone_sandbox(spawn, &message.spawned, &pidfd);
 
     message.spawned.error = (uint32_t)-r;
     if (link_send(socket, &message, &pidfd, pidfd >= 0 ? 1 : 0) < 0) {
@@ -140,42 +142,61 @@ static int leave_caller(void)
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigset_t none;
 
-    for (int number = 1; number < NSIG; number++)
-        (void)sigaction(number, &by_default, NULL);
+    for (int number = 1; number < NSIG; number++) {
+        /* Some can't be set, nor ignored: SIGKILL, SIGSTOP and libc's own. */
+        if (sigaction(number, &by_default, NULL) < 0 && errno != EINVAL)
+            return -errno;
+    }
     (void)sigemptyset(&none);
     return setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
 }
 
 /* What the caller has of priority is not the sandbox's: not its nice value, not its safety from the OOM killer. */
-static void drop_priorities(void)
+static int drop_priorities(void)
 {
     static const struct sched_param ordinary = {0};
     struct rlimit none = {0, 0};
     char score[16];
 
-    if (syscall(SYS_sched_getscheduler, 0) != SCHED_OTHER)
-        (void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary);
-    if (getpriority(PRIO_PROCESS, 0) < 0)
-        (void)setpriority(PRIO_PROCESS, 0, 0);
-    (void)sys_prlimit(RLIMIT_NICE, &none, NULL);
-    (void)sys_prlimit(RLIMIT_RTPRIO, &none, NULL);
-    if (fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score) > 0 && score[0] == '-')
-        ignore_result(fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0"));
+    if (syscall(SYS_sched_getscheduler, 0) != SCHED_OTHER &&
+        syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary) < 0)
+        return -errno;
+    if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0)
+        return -errno;
+    if (sys_prlimit(RLIMIT_NICE, &none, NULL) < 0 || sys_prlimit(RLIMIT_RTPRIO, &none, NULL) < 0)
+        return -errno;
+    ssize_t n = fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score);
+    if (n < 0)
+        return (int)n;
+    return score[0] == '-' ? fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0") : 0;
 }
 
-static _Noreturn void serve(int socket, bool single, int network)
+static int prepare(bool single)
+{
+    int r = drop_priorities();
+
+    if (r < 0)
+        return r;
+    /* For clone_as_owner(): without it the change of user would take all capabilities along. */
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+        return -errno;
+    /* A single run would pay for it once and gain from it once. */
+    return single ? 0 : world_leave_host();
+}
+
+/*
+ * `failed` is what kept it from being what it should be; it is told when a sandbox is asked for. `allowed`, if any, are
+ * the CPUs that a sandbox may use. They are taken back only then: the keeper, which sends the zygote to one of them,
+ * may come to that late, but never after it has asked.
+ */
+static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, int failed, int network)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
     int pidfd = -1;
     int cgroup_fd = -1;
 
-    drop_priorities();
-    /* For clone_as_owner(): without it the change of user would take all capabilities along. */
-    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
-        _exit(1);
-    /* A single run would pay for it once and gain from it once. */
-    if (!single && world_leave_host() < 0)
-        _exit(1);
+    if (failed == 0)
+        failed = prepare(single);
     for (;;) {
         struct wire_message message;
         struct spawn spawn;
@@ -192,12 +213,14 @@ static _Noreturn void serve(int socket, bool single, int network)
         }
         if (message.type != WIRE_SPAWN || spawn_from_message(&message.spawn, fds, fd_count, &spawn) < 0)
             _exit(1);
-        pidfd = spawn_sandbox(socket, &spawn, network);
+        if (allowed != NULL && sched_setaffinity(0, sizeof *allowed, allowed) < 0)
+            failed = -errno;
+        pidfd = spawn_sandbox(socket, &spawn, failed, network);
         cgroup_fd = single ? fcntl(spawn.cgroup_fd, F_DUPFD_CLOEXEC, 0) : -1;
         fd_close_many(fds, fd_count);
         if (!single)
             close_fd(&pidfd);
-        network = single ? -EBUSY : make_network();
+        network = single ? -EBUSY : failed == 0 ? make_network() : 0;
     }
 }
 
@@ -243,12 +266,10 @@ int zygote_start(bool single, int *ret_socket, int *ret_pidfd, struct error *err
         /* First of all: it takes longest, and the keeper works on beside it. */
         int network = make_network();
         /* Only the socket comes along: not the caller's terminal and its signals, not the keeper's locks. */
-        if (leave_caller() < 0 || dup2(ends[1], 0) < 0 || sys_close_range(1, ~0U, 0) < 0)
-            _exit(1);
-        /* Once here it is as free as its caller. */
-        if (elsewhere && sched_setaffinity(0, sizeof allowed, &allowed) < 0)
-            _exit(1);
-        serve(0, single, network);
+        int r = leave_caller();
+        if (r == 0 && (dup2(ends[1], 0) < 0 || sys_close_range(1, ~0U, 0) < 0))
+            r = -errno;
+        serve(r == 0 ? 0 : ends[1], single, elsewhere ? &allowed : NULL, r, network);
     }
     if (elsewhere)
         send_to_other_cpu(pid, &allowed);

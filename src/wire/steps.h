@@ -15,6 +15,7 @@
     X(LIMITS, "limits", "setting the limits of the cgroups")                                                           \
     X(TEMPLATE, "template", "opening the template")                                                                    \
     X(DIRS, "dirs", "opening the host folders")                                                                        \
+    X(ZYGOTE, "zygote", "preparing the process that clones")                                                           \
     X(NETWORK, "network", "making the network namespace")                                                              \
     X(CLONE, "clone", "cloning into new namespaces")                                                                   \
     X(IDMAP, "idmap", "mapping user ids")                                                                              \
