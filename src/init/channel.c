@@ -18,6 +18,7 @@ enum {
     TAIL_MAX = 30720,        /* output that fits into an EXIT frame, per stream */
     COLLECT_HOLD = TAIL_MAX, /* in collect mode nothing is sent before there is more than that */
     NAME_SIZE = 40,
+    READS_AT_ONCE = 16,
 };
 
 static void cgroup_name(const struct channel *channel, const char *file, char name[NAME_SIZE])
@@ -66,6 +67,7 @@ static void start(struct channel *channel, const struct wire_exec *exec, const c
     _cleanup_fd_ int cgroup_fd = make_cgroup(channel, cgroup_root);
 
     channel->start_ns = clock_now_ns();
+    channel->failed = WIRE_FAILED_SETUP;
     int r = cgroup_root >= 0 && cgroup_fd < 0
                 ? cgroup_fd
                 : command_start(exec, strings, length, cgroup_fd, &pipes, &channel->pid, &channel->failed);
@@ -224,9 +226,11 @@ void channel_drain(struct channel *channel)
 
     for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
         struct output *output = &channel->outputs[i];
-        while (output->fd >= 0 && output_has_room(output)) {
+        /* Not for as long as there is something: the others would wait for a command that prints for ever. */
+        for (int reads = 0; reads < READS_AT_ONCE && output->fd >= 0 && output_has_room(output); reads++) {
             int r = output_read(output);
-            if (r == -EAGAIN && !tree_gone)
+            /* Without memory it stays in the pipe until there is some. */
+            if (r == -ENOMEM || (r == -EAGAIN && !tree_gone))
                 break;
             if (r <= 0)
                 end_output(output);

@@ -13,6 +13,7 @@
 #include "init/channel.h"
 #include "wire/landlock.h"
 #include "wire/link.h"
+#include "wire/steps.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -324,7 +325,9 @@ static void reap(void)
     pid_t pid;
 
     ignore_result(read(init.signal_fd, &info, sizeof info));
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0 || (pid < 0 && errno != ECHILD)) {
+        if (pid < 0 && errno != EINTR)
+            _exit(2); /* better than a command whose end nobody hears of */
         for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
             struct channel *channel = init.channels[slot];
             if (channel != NULL && channel->pid == pid && channel->state == CHANNEL_RUNNING)
@@ -361,25 +364,52 @@ static void handle_event(const struct epoll_event *event)
     }
 }
 
-static void set_up(void)
+/* One of the last steps in making the sandbox has failed. */
+static _Noreturn void give_up(enum step step, const char *detail)
+{
+    struct wire_message message = {.type = WIRE_SETUP,
+                                   .setup = {.step = step, .error = (uint32_t)errno, .detail = wire_str(detail)}};
+
+    ignore_result(link_send(WIRE_GUEST_FD, &message, NULL, 0));
+    _exit(2);
+}
+
+/* Our own cgroup, or -1 where whoever started us has none to give. */
+static int find_cgroup(void)
 {
     struct stat st;
+
+    if (fstat(WIRE_CGROUP_FD, &st) < 0) {
+        if (errno != EBADF)
+            give_up(STEP_INIT, "looking at its cgroup");
+        return -1;
+    }
+    if (!S_ISDIR(st.st_mode))
+        return -1;
+    if (fcntl(WIRE_CGROUP_FD, F_SETFD, FD_CLOEXEC) < 0)
+        give_up(STEP_INIT, "keeping its cgroup to itself");
+    return WIRE_CGROUP_FD;
+}
+
+static void set_up(void)
+{
     sigset_t all;
     sigset_t child;
 
-    (void)prctl(PR_SET_DUMPABLE, 0);
     (void)sigfillset(&all);
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
-    (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    init.cgroup_root = fstat(WIRE_CGROUP_FD, &st) == 0 && S_ISDIR(st.st_mode) ? WIRE_CGROUP_FD : -1;
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        give_up(STEP_INIT, "forbidding others to look into it");
+    if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+        give_up(STEP_INIT, "blocking signals");
+    if (fcntl(WIRE_GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(WIRE_GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
+        give_up(STEP_INIT, "preparing the guest link");
+    init.cgroup_root = find_cgroup();
     init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     init.signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (init.epoll_fd < 0 || init.signal_fd < 0 || fcntl(WIRE_GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 ||
-        fcntl(WIRE_GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
-        _exit(2);
-    if (init.cgroup_root >= 0 && fcntl(WIRE_CGROUP_FD, F_SETFD, FD_CLOEXEC) < 0)
-        _exit(2);
+    if (init.epoll_fd < 0 || init.signal_fd < 0)
+        give_up(STEP_INIT, "making its event loop");
     watch(EPOLL_CTL_ADD, WIRE_GUEST_FD, EPOLLIN, WATCH_GUEST, 0);
     watch(EPOLL_CTL_ADD, init.signal_fd, EPOLLIN, WATCH_SIGNALS, 0);
 }
@@ -393,7 +423,14 @@ static uint32_t enter_domain(void)
     static const struct landlock_rules rules = {.scoped = LANDLOCK_SCOPED_SIGNALS | LANDLOCK_SCOPED_SOCKETS};
     _cleanup_fd_ int fd = landlock_new(&rules);
 
-    return fd >= 0 && landlock_enter(fd) == 0 ? WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS : 0;
+    /* The answers of a kernel that has no Landlock, has it switched off, or has none with scopes. */
+    if (fd == -ENOSYS || fd == -EOPNOTSUPP || fd == -EINVAL || fd == -E2BIG)
+        return 0;
+    int r = fd < 0 ? fd : landlock_enter(fd);
+    errno = -r;
+    if (r < 0)
+        give_up(STEP_LANDLOCK, "scopes");
+    return WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS;
 }
 
 int main(void)

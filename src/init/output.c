@@ -58,9 +58,12 @@ int output_read(struct output *output)
         if (output->ring == NULL)
             return -ENOMEM;
     }
-    ssize_t n = dropping ? drop(output) : store(output);
+    ssize_t n;
+    do {
+        n = dropping ? drop(output) : store(output);
+    } while (n < 0 && errno == EINTR);
     if (n < 0)
-        return errno == EINTR ? -EAGAIN : -errno;
+        return -errno;
     if (n == 0) {
         close_fd(&output->fd);
         return 0;
