@@ -97,6 +97,10 @@ static void explain_not_started(const struct result *result, const struct run_op
                       strerror((int)result->exit.value));
         return;
     }
+    if (result->exit.failed == WIRE_FAILED_SETUP && result->exit.value != E2BIG) {
+        (void)fprintf(stderr, "hutch: preparing the process for %s: %s\n", command, strerror((int)result->exit.value));
+        return;
+    }
     switch (result->exit.value) {
     case ENOENT:
         if (strchr(command, '/') == NULL)

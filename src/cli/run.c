@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -209,6 +210,19 @@ static void flush_sinks(struct run *run)
     }
 }
 
+static int ended_early(const struct session *session, struct error *err)
+{
+    int status = session->wait_status;
+    char how[64] = "its init closed the link";
+
+    if (session->gone && WIFSIGNALED(status))
+        (void)snprintf(how, sizeof how, "its init was ended by signal %d", WTERMSIG(status));
+    else if (session->gone)
+        (void)snprintf(how, sizeof how, "its init ended with status %d", WEXITSTATUS(status));
+    return error_set(err, ERROR_SYSTEM, 0, "the sandbox ended before the command did: %s%s", how,
+                     session->result.ready_ns == 0 ? " and never said that it is ready" : "");
+}
+
 static int run_command(struct run *run, struct error *err)
 {
     int r = session_start(&run->session, err);
@@ -222,8 +236,7 @@ static int run_command(struct run *run, struct error *err)
     if (r == 0)
         r = session_measure(&run->session, err);
     if (r == 0 && !run->session.result.has_exit && !run->session.result.timed_out && run->session.result.oom_kills == 0)
-        r = error_set(err, ERROR_SYSTEM, 0, "the sandbox ended before the command did%s",
-                      run->session.result.ready_ns == 0 ? ": its init never said that it is ready" : "");
+        r = ended_early(&run->session, err);
     if (r == 0)
         flush_sinks(run);
     return r;
@@ -269,10 +282,12 @@ int run_main(char **argv)
     struct error err = {0};
     int status = EXIT_HUTCH;
 
-    ignore_result(fd_occupy_standard());
+    int occupied = fd_occupy_standard();
     /* A caller may ignore it, and then nothing could be waited for. */
     (void)signal(SIGCHLD, SIG_DFL);
     int r = options_parse(argv, &options, &err);
+    if (r == 0 && occupied < 0)
+        r = error_set(&err, ERROR_SYSTEM, -occupied, "opening /dev/null");
     if (r == 0 && options.help) {
         options_print_help();
         return 0;

@@ -375,6 +375,7 @@ int session_handle_keeper(struct session *session, struct error *err)
         return 0;
     case WIRE_GONE:
         session->gone = true;
+        session->wait_status = (int)message.gone.wait_status;
         if (session->state != SESSION_ENDED) {
             session->result.oom_kills = message.gone.oom_kills;
             session->result.processes_refused = message.gone.processes_refused;

@@ -24,7 +24,8 @@ struct session {
     int init_fd;
     int guest_fd;
     enum session_state state;
-    bool gone; /* the keeper has removed everything */
+    int wait_status; /* of init, once it is gone */
+    bool gone;       /* the keeper has removed everything */
     struct sink sinks[2];
     bool has_stdin;
     uint64_t stdin_sent;

@@ -17,6 +17,7 @@ void sink_init(struct sink *sink, int fd, size_t collect_cap)
     *sink = (struct sink){.fd = fd, .waiting = buf_init(WIRE_WINDOW), .collected = buf_init(collect_cap)};
     if (fd >= 0) {
         sink->broken = fstat(fd, &st) < 0;
+        sink->error = sink->broken && errno != EBADF ? errno : 0; /* one that is closed is for nobody to read */
         sink->is_file = !sink->broken && S_ISREG(st.st_mode);
     }
 }
