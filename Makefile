@@ -5,6 +5,7 @@
 #   make test            set up, build, and run every test, plain and with ASan and UBSan
 #   make test-unit       unit tests and fuzz corpora        make test-integration   the real programs on the real kernel
 #   make test-vm         the same on Debian's kernel with nothing but cgroup v2, in QEMU
+#   make test-fault      single system calls and allocations fail
 #   make bench           measure against this machine's peers (make bench-peers installs them)
 #   make fuzz            fuzz every parser (FUZZ_SECONDS each)
 #   make lint            clang-format, clang-tidy, -fanalyzer, house rules
@@ -16,7 +17,7 @@ FUZZ_SECONDS ?= 60
 BUILD := build
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-vm run test test-unit test-integration test-vm bench bench-peers fuzz lint install clean
+.PHONY: build setup setup-vm run test test-unit test-integration test-fault test-vm bench bench-peers fuzz lint install clean
 
 setup:
 	@tools/setup
@@ -48,6 +49,9 @@ test-unit: build build-asan
 
 test-integration: build
 	@tools/test --label integration $(BUILD)
+
+test-fault: build
+	@tools/test --label fault $(BUILD)
 
 test-vm: build setup-vm
 	@tools/test --label vm $(BUILD)
