@@ -93,6 +93,12 @@ def verdicts(launches: dict[str, dict[str, dict]], rates: dict[str, float], leve
     return found
 
 
+def file_table(figures: dict[str, str]) -> None:
+    print("\nfiles over the guest link, on tmpfs")
+    for name, figure in figures.items():
+        print(f"  {name:<30} {figure}")
+
+
 def load_line(busy: dict[str, float]) -> None:
     print("\nmoments at which something else wanted a CPU: "
           + ", ".join(f"{what} {share:.0%}" for what, share in busy.items())

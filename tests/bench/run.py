@@ -7,7 +7,7 @@
 Whole commands (bench-launch): `true` and `python3 -c pass`, by each peer that works here, alternating in shuffled
 order; back to back, where each runs some times in a row so that it pays itself for what it leaves behind, and with
 300 ms of rest before each run. Many sandboxes (bench-many): how many a second, what an idle one costs, where the time
-goes.
+goes. Files (bench-files): what reading, writing and listing cost over the guest link.
 
 Compare ratios, and believe medians. Other load makes every figure worse, and those of commands of many processes more:
 each measurement waits for a quiet moment, though not for ever, and the report says how often there was none.
@@ -89,7 +89,7 @@ def workshop() -> Iterator[pathlib.Path]:
 
 
 def tool(build: pathlib.Path, name: str, *args: object, work: pathlib.Path) -> dict | list:
-    """Run one of our two programs; they print JSON. On Ctrl-C it ends itself and what it made; we wait for that."""
+    """Run one of our programs that print JSON. On Ctrl-C it ends itself and what it made; we wait for that."""
     process = subprocess.Popen([build / "tests/bench" / name, *map(str, args)], stdout=subprocess.PIPE, text=True,
                                env=peers.environment(work))
     try:
@@ -127,6 +127,14 @@ def measure_launches(options: argparse.Namespace, work: pathlib.Path, usable: li
     return results, sum(busy) / len(busy)
 
 
+def measure_files(options: argparse.Namespace) -> dict[str, str]:
+    """Its figures are the comments of its TAP: a name of 28 columns, and what was measured."""
+    out = subprocess.run([options.build / "tests/bench/bench-files", options.build / "hutch-init",
+                          options.build / "tests/integration/payload"], capture_output=True, text=True, check=True)
+    figures = [line[2:] for line in out.stdout.splitlines() if line.startswith("# ")]
+    return {line[:28].strip(): line[28:].strip() for line in figures}
+
+
 def measure(options: argparse.Namespace) -> dict:
     levels = [200] if options.quick else [200, 2000]
     slices = (3, 500) if options.quick else (7, 1000)
@@ -141,10 +149,12 @@ def measure(options: argparse.Namespace) -> dict:
         rates = tool(options.build, *many, "rate", *slices, work=work)
         say(f"idle sandboxes: {levels}")
         live = tool(options.build, *many, "live", 50 if options.quick else 200, *levels, work=work)
+        say("files over the guest link")
+        files = measure_files(options)
         versions = {peer.program: peers.version(peer.program, work) for peer in usable if peer.program}
     busy = {"commands": busy, "sandboxes per second": rates["busy"], "idle sandboxes": live["busy"]}
-    return {"launches": launches, "rates": rates["rates"], "live": live["levels"], "busy": busy, "versions": versions,
-            "missing": reasons}
+    return {"launches": launches, "rates": rates["rates"], "live": live["levels"], "files": files, "busy": busy,
+            "versions": versions, "missing": reasons}
 
 
 def machine() -> dict:
@@ -190,6 +200,7 @@ def main() -> int:
         print("\nnot measured: " + "; ".join(f"{name} ({reason})" for name, reason in results["missing"].items()))
     rates = report.rate_table(results["rates"])
     report.live_tables(results["live"])
+    report.file_table(results["files"])
     report.load_line(results["busy"])
     found = report.verdicts(results["launches"], rates, results["live"])
     report.verdict_table(found)
