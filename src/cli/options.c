@@ -177,6 +177,38 @@ static int add_dir(struct run_options *options, const char *value, struct error 
     return 0;
 }
 
+/* FROM:TO, of which one is the caller's and one the sandbox's. */
+static int add_copy(struct option_copies *copies, const char *option, bool is_put, const char *value, struct error *err)
+{
+    const char *colon = strchr(value, ':');
+    size_t from = colon != NULL ? (size_t)(colon - value) : 0;
+    size_t to = colon != NULL ? strlen(colon + 1) : 0;
+
+    if (copies->list == NULL)
+        copies->list = calloc(OPTIONS_COPIES_MAX, sizeof *copies->list);
+    if (copies->list == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "%s", option);
+    if (copies->count == OPTIONS_COPIES_MAX)
+        return error_set(err, ERROR_LIMIT, 0, "%s: at most %d files", option, OPTIONS_COPIES_MAX);
+    struct option_copy *copy = &copies->list[copies->count];
+    if (from == 0 || to == 0 || from >= sizeof copy->host || to >= sizeof copy->host)
+        return bad_value(err, option, value, is_put ? "HOST:GUEST, two paths" : "GUEST:HOST, two paths");
+    memcpy(is_put ? copy->host : copy->guest, value, from);
+    memcpy(is_put ? copy->guest : copy->host, colon + 1, to);
+    copies->count++;
+    return 0;
+}
+
+static int add_put(struct run_options *options, const char *value, struct error *err)
+{
+    return add_copy(&options->puts, "--put", true, value, err);
+}
+
+static int add_get(struct run_options *options, const char *value, struct error *err)
+{
+    return add_copy(&options->gets, "--get", false, value, err);
+}
+
 static int set_state(struct run_options *options, const char *value, struct error *err)
 {
     (void)err;
@@ -233,6 +265,8 @@ static const struct {
     {"--dir", "HOST[:GUEST][:ro|rw]", add_dir,
      "show a folder of this machine at GUEST (default /workspace), read-write unless :ro; files made in it are "
      "yours; repeatable"},
+    {"--put", "HOST:GUEST", add_put, "copy a file into the sandbox before the command starts; repeatable"},
+    {"--get", "GUEST:HOST", add_get, "copy a file out of the sandbox when the command has ended; repeatable"},
     {"--stats", NULL, set_stats, "print time per step, CPU, memory and processes to standard error"},
     {"--json", NULL, set_json, "print one JSON object with output and result instead of the output"},
     {"--state", "FOLDER", set_state, "where Hutch keeps its files (default /var/lib/hutch, or HUTCH_STATE)"},
@@ -255,7 +289,8 @@ void options_print_help(void)
     printf("\nExit status: the command's own; 128+N when signal N ended it; 124 timeout; 125 Hutch itself failed;\n"
            "126 the command can't be executed; 127 there is no such command.\n\n"
            "  sudo hutch run -- python3 -c 'print(1+1)'\n"
-           "  sudo hutch run --dir .:/workspace --timeout 1m --memory 1G -- make test\n");
+           "  sudo hutch run --dir .:/workspace --timeout 1m --memory 1G -- make test\n"
+           "  sudo hutch run --put data.csv:in.csv --get out.png:plot.png -- python3 plot.py\n");
 }
 
 static int unknown_option(const char *name, struct error *err)
@@ -351,4 +386,8 @@ void options_release(struct run_options *options)
 {
     free(options->dirs);
     options->dirs = NULL;
+    free(options->puts.list);
+    free(options->gets.list);
+    options->puts.list = NULL;
+    options->gets.list = NULL;
 }

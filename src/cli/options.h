@@ -9,12 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OPTIONS_ENV_MAX = 256 };
+enum { OPTIONS_ENV_MAX = 256, OPTIONS_COPIES_MAX = 16 };
 
 struct option_dir {
     char host[4096];
     char guest[4096];
     bool writable;
+};
+
+/* A file to be copied. */
+struct option_copy {
+    char host[4096];
+    char guest[4096]; /* absolute, or from the working folder on */
+};
+
+struct option_copies {
+    struct option_copy *list; /* OPTIONS_COPIES_MAX, made with the first one */
+    size_t count;
 };
 
 struct run_options {
@@ -36,6 +47,8 @@ struct run_options {
     const char *folder;
     struct option_dir *dirs; /* WIRE_DIRS_MAX, made with the first one */
     size_t dir_count;
+    struct option_copies puts; /* before the command */
+    struct option_copies gets; /* after it */
     const char *state;
     bool stats;
     bool json;

@@ -22,6 +22,8 @@ enum {
     START_LIMIT_MS = 20000, /* for init to say HELLO */
     KILL_GRACE_MS = 5000,   /* for init to report a killed command */
     LOST_GRACE_MS = 1000,   /* for the keeper to say how an init ended that speaks no more */
+    STALL_LIMIT_MS = 30000, /* for the next piece of a file */
+    FIRST_COPY = 2,         /* channel; the command's is 1 */
 };
 
 enum { POLL_KEEPER_LOOP, POLL_KEEPER, POLL_GUEST, POLL_SIGNALS, POLL_STDIN, POLL_STDOUT, POLL_STDERR, POLL_COUNT };
@@ -32,6 +34,7 @@ struct run {
     bool stdin_is_terminal;
     uint64_t deadline_ns; /* 0: none */
     bool killed;          /* the deadline has passed once */
+    uint64_t copies;      /* so far */
 };
 
 /* As with a local program: what the terminal or another process sends us is meant for the command. */
@@ -55,6 +58,12 @@ static int open_signals(struct run *run, struct error *err)
     return run->signal_fd < 0 ? error_errno(err, "waiting for signals") : 0;
 }
 
+/* Ctrl-C and the like. */
+static bool is_to_end(int number)
+{
+    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+}
+
 static int handle_signal(struct run *run, struct error *err)
 {
     struct signalfd_siginfo info;
@@ -62,6 +71,8 @@ static int handle_signal(struct run *run, struct error *err)
     if (read(run->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
         return 0;
     int number = (int)info.ssi_signo;
+    if (run->session.transfer != NULL && is_to_end(number))
+        return error_set(err, ERROR_SYSTEM, EINTR, "copying a file");
     if (number == SIGWINCH)
         return 0; /* there is no terminal inside to resize */
     int r = session_signal(&run->session, number == SIGTSTP ? SIGSTOP : number,
@@ -113,6 +124,8 @@ static int check_deadline(struct run *run, struct error *err)
 {
     if (run->deadline_ns == 0 || clock_now_ns() < run->deadline_ns)
         return 0;
+    if (run->session.transfer != NULL)
+        return error_set(err, ERROR_SYSTEM, ETIMEDOUT, "copying a file: the sandbox does not answer");
     if (run->session.guest_fd < 0) {
         run->session.state = SESSION_ENDED; /* it closed its link and stayed: all of it goes */
         return 0;
@@ -180,14 +193,12 @@ static int poll_once(struct run *run, struct error *err)
     return r < 0 ? r : check_deadline(run, err);
 }
 
-/* Ctrl-C and the like while nobody reads; the command itself is past all signals. */
+/* While nobody reads; the command itself is past all signals. */
 static bool is_asked_to_end(const struct run *run)
 {
     struct signalfd_siginfo info;
 
-    return read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info &&
-           (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP ||
-            info.ssi_signo == SIGQUIT);
+    return read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info && is_to_end((int)info.ssi_signo);
 }
 
 /* The command has ended; its last output may still wait for a slow reader. */
@@ -223,16 +234,97 @@ static int ended_early(const struct session *session, struct error *err)
                      session->result.ready_ns == 0 ? " and never said that it is ready" : "");
 }
 
+static int copy_file(struct run *run, const struct option_copy *copy, bool is_put, struct error *err)
+{
+    struct session *session = &run->session;
+    struct transfer transfer;
+    uint64_t moved = UINT64_MAX;
+    int r = transfer_open(&transfer, session->options, copy, is_put, FIRST_COPY + run->copies++, err);
+
+    if (r == 0)
+        r = session_send(session, &(struct wire_message){.type = WIRE_FILE, .file = transfer.question}, err);
+    session->transfer = &transfer;
+    while (r == 0 && !transfer.ended && session->guest_fd >= 0 && !session->gone) {
+        struct wire_message message;
+        while (r == 0 && transfer_next(&transfer, &message))
+            r = session_send(session, &message, err);
+        if (moved != transfer.taken + transfer.heard)
+            set_deadline(run, STALL_LIMIT_MS);
+        moved = transfer.taken + transfer.heard;
+        if (r == 0)
+            r = poll_once(run, err);
+    }
+    session->transfer = NULL;
+    if (r == 0)
+        r = transfer_finish(&transfer, err);
+    transfer_release(&transfer);
+    return r;
+}
+
+/* Where files could not be put in the end is said before the command runs. */
+static int try_gets(struct run *run, struct error *err)
+{
+    const struct option_copies *gets = &run->session.options->gets;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < gets->count; i++) {
+        struct transfer transfer;
+        r = transfer_open(&transfer, run->session.options, &gets->list[i], false, 0, err);
+        transfer_release(&transfer);
+    }
+    return r;
+}
+
+/* What goes into the sandbox before the command does. */
+static int put_files(struct run *run, struct error *err)
+{
+    struct session *session = &run->session;
+    const struct option_copies *puts = &session->options->puts;
+    int r = 0;
+
+    while (r == 0 && session->state == SESSION_STARTING)
+        r = poll_once(run, err);
+    for (size_t i = 0; r == 0 && session->state == SESSION_RUNNING && i < puts->count; i++)
+        r = copy_file(run, &puts->list[i], true, err);
+    if (r == 0 && session->state == SESSION_RUNNING)
+        r = session_execute(session, err);
+    set_deadline(run, session->options->timeout_ms);
+    return r;
+}
+
+/* After a command that failed, a file that is not there is no surprise: the status stays the command's. */
+static int get_files(struct run *run, struct error *err)
+{
+    const struct option_copies *gets = &run->session.options->gets;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && run->session.result.has_exit && i < gets->count; i++) {
+        r = copy_file(run, &gets->list[i], false, err);
+        if (r < 0 && r != -EINTR && result_status(&run->session.result) != 0) {
+            (void)fprintf(stderr, "hutch: %s\n", err->message);
+            *err = (struct error){0};
+            r = 0;
+        }
+    }
+    return r;
+}
+
 static int run_command(struct run *run, struct error *err)
 {
-    int r = session_start(&run->session, err);
+    int r = try_gets(run, err);
 
+    if (r == 0)
+        r = session_start(&run->session, err);
     if (r == 0)
         r = open_signals(run, err);
     run->stdin_is_terminal = isatty(STDIN_FILENO) != 0;
     set_deadline(run, START_LIMIT_MS);
+    if (r == 0 && run->session.options->puts.count > 0)
+        r = put_files(run, err);
     while (r == 0 && run->session.state != SESSION_ENDED)
         r = poll_once(run, err);
+    if (r == 0)
+        r = get_files(run, err);
     if (r == 0)
         r = session_measure(&run->session, err);
     if (r == 0 && !run->session.result.has_exit && !run->session.result.timed_out && run->session.result.oom_kills == 0)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "cli/host.h"
 #include "cli/words.h"
 #include "keeper/keeper.h"
 #include "keeper/zygote.h"
@@ -130,34 +131,6 @@ static int wait_for_keeper(struct session *session, struct error *err)
     }
 }
 
-static int open_folder(const char *path, const char *option, int *ret_fd, struct error *err)
-{
-    /* A symlink in a folder that a sandbox could write to before would lead this one elsewhere. */
-    int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-
-    if (fd < 0 && errno == ELOOP) {
-        char real[PATH_MAX];
-        return error_set(err, ERROR_INVALID, ELOOP, "%s: %.200s contains a symlink; if that is meant, give %.200s",
-                         option, path, realpath(path, real) != NULL ? real : "the real path");
-    }
-    if (fd < 0)
-        return error_set(err, errno == ENOENT ? ERROR_NOT_FOUND : ERROR_INVALID, errno, "%s: opening the folder %.200s",
-                         option, path);
-    *ret_fd = fd;
-    return 0;
-}
-
-static uint32_t id_from_environment(const char *name, uint32_t otherwise)
-{
-    const char *text = getenv(name);
-    char *end;
-
-    if (text == NULL || *text == '\0')
-        return otherwise;
-    unsigned long number = strtoul(text, &end, 10);
-    return *end == '\0' && number < UINT32_MAX ? (uint32_t)number : otherwise;
-}
-
 struct create_parts {
     int fds[FD_PASS_MAX];
     size_t fd_count;
@@ -170,11 +143,11 @@ static int open_folders(const struct run_options *options, struct create_parts *
     int r = 0;
 
     if (options->root != NULL)
-        r = open_folder(options->root, "--root", &parts->fds[0], err);
+        r = host_open(options->root, "--root", O_PATH | O_DIRECTORY, &parts->fds[0], err);
     parts->fd_count = options->root != NULL && r == 0 ? 1 : 0;
     for (size_t i = 0; r == 0 && i < options->dir_count; i++) {
         const struct option_dir *dir = &options->dirs[i];
-        r = open_folder(dir->host, "--dir", &parts->fds[parts->fd_count], err);
+        r = host_open(dir->host, "--dir", O_PATH | O_DIRECTORY, &parts->fds[parts->fd_count], err);
         if (r < 0)
             return r;
         parts->fd_count++;
@@ -211,8 +184,8 @@ static int send_create(struct session *session, const struct create_parts *parts
                          .count = (uint32_t)options->dir_count},
                 .dir_flags = {.data = (const uint8_t *)parts->dir_flags, .count = (uint32_t)options->dir_count},
                 .user = options->uid,
-                .dir_owner_uid = id_from_environment("SUDO_UID", getuid()),
-                .dir_owner_gid = id_from_environment("SUDO_GID", getgid()),
+                .dir_owner_uid = host_owner_uid(),
+                .dir_owner_gid = host_owner_gid(),
             },
     };
     int r = link_send(session->client_fd, &message, parts->fds, parts->fd_count);
@@ -238,7 +211,7 @@ static int create(struct session *session, struct error *err)
  * Init may be gone before we know: that is not an error of ours, its end is told by the keeper. It always reads: what
  * it was promised room for it keeps. One that does not is not ours any more.
  */
-static int send_to_init(struct session *session, const struct wire_message *message, struct error *err)
+int session_send(struct session *session, const struct wire_message *message, struct error *err)
 {
     int r = session->guest_fd >= 0 ? link_send(session->guest_fd, message, NULL, 0) : 0;
 
@@ -261,7 +234,7 @@ static int send_args(struct session *session, const struct buf *strings, size_t 
         struct wire_message message = {
             .type = WIRE_ARGS,
             .args = {.channel = CHANNEL, .strings = {.data = strings->data + sent, .length = 49152}}};
-        int r = send_to_init(session, &message, err);
+        int r = session_send(session, &message, err);
         if (r < 0)
             return r;
         sent += message.args.strings.length;
@@ -270,7 +243,7 @@ static int send_args(struct session *session, const struct buf *strings, size_t 
     return 0;
 }
 
-static int send_exec(struct session *session, struct error *err)
+int session_execute(struct session *session, struct error *err)
 {
     const struct run_options *options = session->options;
     struct buf strings = buf_init(WIRE_STRINGS_MAX);
@@ -296,7 +269,7 @@ static int send_exec(struct session *session, struct error *err)
     else if ((r = send_args(session, &strings, &sent, err)) == 0) {
         message.exec.strings =
             (struct wire_bytes){.data = strings.data + sent, .length = (uint32_t)(strings.length - sent)};
-        r = send_to_init(session, &message, err);
+        r = session_send(session, &message, err);
     }
     buf_release(&strings);
     session->has_stdin = true;
@@ -332,7 +305,7 @@ int session_start(struct session *session, struct error *err)
 
     if (r == 0)
         r = create(session, err);
-    return r < 0 ? r : send_exec(session, err);
+    return r < 0 || session->options->puts.count > 0 ? r : session_execute(session, err);
 }
 
 static void add_steps(struct session *session, struct wire_u64v steps)
@@ -441,6 +414,12 @@ static int handle_message(struct session *session, const struct wire_message *me
     }
 }
 
+/* After HELLO every message starts with its channel. */
+static bool is_of_transfer(const struct session *session, const struct wire_message *message)
+{
+    return session->transfer != NULL && message->ack.channel == session->transfer->question.channel;
+}
+
 int session_handle_guest(struct session *session, struct error *err)
 {
     struct wire_message message;
@@ -454,7 +433,8 @@ int session_handle_guest(struct session *session, struct error *err)
         return 0;
     }
     if (r > 0)
-        r = handle_message(session, &message, err);
+        r = is_of_transfer(session, &message) ? transfer_hear(session->transfer, &message)
+                                              : handle_message(session, &message, err);
     if (r < 0 && err->message[0] == '\0')
         return error_set(err, ERROR_PROTOCOL, -r, "init sent what it may not; the sandbox was ended");
     return r;
@@ -480,7 +460,7 @@ int session_send_stdin(struct session *session, const void *data, size_t length,
     session->stdin_sent += length;
     if (length == 0)
         session->has_stdin = false;
-    return send_to_init(session, &message, err);
+    return session_send(session, &message, err);
 }
 
 int session_signal(struct session *session, int signal_number, enum wire_scope scope, struct error *err)
@@ -489,7 +469,7 @@ int session_signal(struct session *session, int signal_number, enum wire_scope s
         .type = WIRE_SIGNAL,
         .signal = {.channel = CHANNEL, .signal = (uint32_t)signal_number, .scope = (uint8_t)scope}};
 
-    return session->state == SESSION_ENDED ? 0 : send_to_init(session, &message, err);
+    return session->state == SESSION_ENDED ? 0 : session_send(session, &message, err);
 }
 
 int session_acknowledge(struct session *session, struct error *err)
@@ -505,7 +485,7 @@ int session_acknowledge(struct session *session, struct error *err)
         struct wire_message message = {.type = WIRE_CLOSE,
                                        .close = {.channel = CHANNEL, .stream = (uint8_t)(WIRE_STREAM_STDOUT + i)}};
         sinks[i].broken_told = true;
-        r = send_to_init(session, &message, err);
+        r = session_send(session, &message, err);
     }
     if (r == 0 && (sink_ack_due(&sinks[0]) || sink_ack_due(&sinks[1]))) {
         struct wire_message message = {
@@ -513,7 +493,7 @@ int session_acknowledge(struct session *session, struct error *err)
             .ack = {.channel = CHANNEL, .stdout_offset = sinks[0].done, .stderr_offset = sinks[1].done}};
         sinks[0].acked = sinks[0].done;
         sinks[1].acked = sinks[1].done;
-        r = send_to_init(session, &message, err);
+        r = session_send(session, &message, err);
     }
     return r;
 }

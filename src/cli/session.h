@@ -9,9 +9,10 @@
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/sink.h"
+#include "cli/transfer.h"
 
 enum session_state {
-    SESSION_STARTING, /* the sandbox is being made; the command is already on its way to it */
+    SESSION_STARTING, /* the sandbox is being made; the command may already be on its way to it */
     SESSION_RUNNING,
     SESSION_ENDED, /* the command ended, or never will */
 };
@@ -27,6 +28,7 @@ struct session {
     int wait_status; /* of init, once it is gone */
     bool gone;       /* the keeper has removed everything */
     struct sink sinks[2];
+    struct transfer *transfer; /* the file that is on its way, or NULL */
     bool has_stdin;
     uint64_t stdin_sent;
     uint64_t stdin_taken;
@@ -38,8 +40,12 @@ struct session {
 void session_init(struct session *session, struct run_options *options, uint64_t start_ns);
 void session_release(struct session *session);
 
-/* Make the sandbox and send it the command. */
+/* Make the sandbox and send it the command, unless files go first. */
 _must_use_ int session_start(struct session *session, struct error *err);
+_must_use_ int session_execute(struct session *session, struct error *err);
+
+/* A message of the transfer. */
+_must_use_ int session_send(struct session *session, const struct wire_message *message, struct error *err);
 
 /* One message from init, and one from the keeper. */
 _must_use_ int session_handle_guest(struct session *session, struct error *err);

@@ -171,6 +171,11 @@ static const struct {
     {"--dir", "/a:/dev/x:ro"},
     {"--dir", "/a:/b/../c"},
     {"--dir", "/a:/b/:rw"},
+    {"--put", ""},
+    {"--put", "a"},
+    {"--put", ":a"},
+    {"--get", "a:"},
+    {"--get", ":"},
 };
 
 /* The message names the option, and the value unless it is empty. */
@@ -307,6 +312,23 @@ TEST(test_dirs)
     }
 }
 
+/* The caller's path comes first going in, and last coming out. */
+TEST(test_copies)
+{
+    struct parsed parsed = PARSE("--put", "a/b:/c:d", "--get", "/e:f", "true");
+
+    assert_int_equal(parsed.result, 0);
+    assert_int_equal(parsed.options.puts.count, 1);
+    assert_string_equal(parsed.options.puts.list[0].host, "a/b");
+    assert_string_equal(parsed.options.puts.list[0].guest, "/c:d");
+    assert_int_equal(parsed.options.gets.count, 1);
+    assert_string_equal(parsed.options.gets.list[0].guest, "/e");
+    assert_string_equal(parsed.options.gets.list[0].host, "f");
+    options_release(&parsed.options);
+    assert_null(parsed.options.puts.list);
+    assert_null(parsed.options.gets.list);
+}
+
 /* `count` times the same option, and how many of them were too many. */
 static int parse_repeated(const char *option, size_t count, struct run_options *options)
 {
@@ -327,12 +349,16 @@ TEST(test_repeated)
     static const struct {
         const char *option;
         size_t most;
-    } rows[] = {{"--dir=/a:/b", WIRE_DIRS_MAX}, {"--env=A=1", OPTIONS_ENV_MAX}};
+    } rows[] = {{"--dir=/a:/b", WIRE_DIRS_MAX},
+                {"--env=A=1", OPTIONS_ENV_MAX},
+                {"--put=a:b", OPTIONS_COPIES_MAX},
+                {"--get=a:b", OPTIONS_COPIES_MAX}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_options options;
         assert_row(rows[i].option, parse_repeated(rows[i].option, rows[i].most, &options) == 0);
-        assert_row(rows[i].option, options.dir_count + options.env_count == rows[i].most);
+        assert_row(rows[i].option,
+                   options.dir_count + options.env_count + options.puts.count + options.gets.count == rows[i].most);
         options_release(&options);
         assert_row(rows[i].option, parse_repeated(rows[i].option, rows[i].most + 1, &options) == -EINVAL);
         options_release(&options);
@@ -363,7 +389,8 @@ int main(void)
         cmocka_unit_test(test_long_option), cmocka_unit_test(test_command),
         cmocka_unit_test(test_texts),       cmocka_unit_test(test_state_from_environment),
         cmocka_unit_test(test_disk),        cmocka_unit_test(test_dirs),
-        cmocka_unit_test(test_repeated),    cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_copies),      cmocka_unit_test(test_repeated),
+        cmocka_unit_test(test_long_paths),
     };
     (void)unsetenv("HUTCH_STATE");
     return cmocka_run_group_tests_name("cli/options", tests, NULL, NULL);
