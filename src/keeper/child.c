@@ -20,6 +20,7 @@ struct child {
     int go_fd;
     int guest_fd; /* where to say SETUP */
     int view_fd;  /* init's view of its cgroup, once the keeper has handed it over */
+    int proc_fd;  /* /proc with its masks, if the keeper could make it */
     uint64_t steps_ns[STEP_COUNT];
     const char *detail;
 };
@@ -106,22 +107,23 @@ static int take_furnishing(struct child *child)
 
     if (r == 0)
         _exit(1); /* the keeper gave up and says why */
-    if (r < 0 || message.type != WIRE_FURNISH || fd_count != 2) {
+    if (r < 0 || message.type != WIRE_FURNISH || fd_count < 2) {
         child->detail = "hearing from the keeper";
         return r < 0 ? r : -EBADMSG;
     }
     child->view_fd = fds[1];
+    child->proc_fd = fd_count == 3 ? fds[2] : -1;
     return rootfs_dev(&child->rootfs, fds[0]);
 }
 
 static int make_proc(struct child *child)
 {
-    return rootfs_proc(&child->rootfs);
+    return rootfs_proc(&child->rootfs, child->proc_fd);
 }
 
 static int make_masks(struct child *child)
 {
-    return rootfs_masks(&child->rootfs);
+    return rootfs_masks(&child->rootfs, child->proc_fd >= 0);
 }
 
 static int change_root(struct child *child)
@@ -214,7 +216,8 @@ _Noreturn void child_run(const struct spawn *spawn, int go_fd)
                           .rootfs = {.spawn = spawn, .root_fd = -1, .dev_fd = -1, .proc_fd = -1},
                           .go_fd = go_fd,
                           .guest_fd = spawn->guest_fd,
-                          .view_fd = -1};
+                          .view_fd = -1,
+                          .proc_fd = -1};
     uint64_t start_ns = clock_now_ns();
 
     for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {

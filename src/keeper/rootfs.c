@@ -20,6 +20,7 @@
 #include "base/sys.h"
 #include "keeper/instance.h"
 #include "keeper/mnt.h"
+#include "keeper/proc.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,20 +42,6 @@ static const struct {
     {"d/home", "home/sandbox", 0755, true},
     {"d/out", "mnt/user-data/outputs", 0755, true},
 };
-
-/* World-readable facts of the whole machine that are none of a tenant's business, and doors that stay shut. */
-static const struct {
-    const char *path;
-    bool is_folder;
-} masked[] = {
-    {"acpi", true},       {"asound", true},         {"bus", true},         {"cmdline", false},
-    {"config.gz", false}, {"diskstats", false},     {"interrupts", false}, {"kallsyms", false},
-    {"kcore", false},     {"key-users", false},     {"keys", false},       {"latency_stats", false},
-    {"modules", false},   {"partitions", false},    {"pressure", true},    {"sched_debug", false},
-    {"scsi", true},       {"sysrq-trigger", false}, {"timer_list", false}, {"timer_stats", false},
-};
-
-static const char *const read_only[] = {"fs", "irq", "sys"};
 
 /* -errno of a failed call, with what it was about. */
 static int failed(struct rootfs *rootfs, int error, const char *what)
@@ -268,47 +255,27 @@ int rootfs_dirs(struct rootfs *rootfs)
     return 0;
 }
 
-int rootfs_proc(struct rootfs *rootfs)
-{
-    static const struct mnt_option options[] = {{"hidepid", "invisible"}};
-    int r = mnt_new("proc", options, 1, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &rootfs->proc_fd);
-
-    if (r == 0)
-        r = mnt_attach(rootfs->proc_fd, rootfs->root_fd, "proc");
-    if (r < 0)
-        return failed(rootfs, r, "proc");
-    /* Should a filter ever miss a way to ask for a nested user namespace, the kernel still counts to zero. */
-    r = fd_write_file(rootfs->proc_fd, "sys/user/max_user_namespaces", "0");
-    return r < 0 ? failed(rootfs, r, "forbidding nested user namespaces") : 0;
-}
-
-/* Attach a copy of source/path over a file of the new /proc, where this kernel has it. */
-static int cover(struct rootfs *rootfs, int source, const char *path, uint64_t attributes, const char *target)
-{
-    _cleanup_fd_ int fd = -1;
-
-    /* Asked before: to let go of a copy that found no place takes a grace period of RCU. */
-    if (faccessat(rootfs->proc_fd, target, F_OK, 0) < 0)
-        return errno == ENOENT ? 0 : call_failed(rootfs, target);
-    int r = mnt_copy(source, path, attributes, &fd);
-    if (r == 0)
-        r = mnt_attach(fd, rootfs->proc_fd, target);
-    return r < 0 ? failed(rootfs, r, target) : 0;
-}
-
-int rootfs_masks(struct rootfs *rootfs)
+int rootfs_proc(struct rootfs *rootfs, int made_fd)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < sizeof masked / sizeof *masked; i++) {
-        if (masked[i].is_folder)
-            r = cover(rootfs, AT_FDCWD, "e", MOUNT_ATTR_RDONLY, masked[i].path);
-        else
-            r = cover(rootfs, rootfs->dev_fd, "null", 0, masked[i].path);
-    }
-    for (size_t i = 0; r == 0 && i < sizeof read_only / sizeof *read_only; i++)
-        r = cover(rootfs, rootfs->proc_fd, read_only[i], MOUNT_ATTR_RDONLY, read_only[i]);
-    return r;
+    rootfs->proc_fd = made_fd;
+    if (made_fd < 0)
+        r = proc_new(-1, &rootfs->proc_fd);
+    if (r == 0)
+        r = mnt_attach(rootfs->proc_fd, rootfs->root_fd, "proc");
+    return r < 0 ? failed(rootfs, r, "proc") : 0;
+}
+
+int rootfs_masks(struct rootfs *rootfs, bool is_masked)
+{
+    struct proc_covers covers = {.null_dir = rootfs->dev_fd, .empty_dir = AT_FDCWD, .empty = "e"};
+    const char *place = "";
+    int r = is_masked ? 0 : proc_mask(rootfs->proc_fd, &covers, &place);
+
+    if (r == 0)
+        r = proc_seal(rootfs->proc_fd, &place);
+    return r < 0 ? failed(rootfs, r, place) : 0;
 }
 
 int rootfs_pivot(struct rootfs *rootfs)

@@ -7,6 +7,7 @@
 #include "keeper/dev.h"
 #include "keeper/host_layer.h"
 #include "keeper/mnt.h"
+#include "keeper/proc.h"
 #include "keeper/spawn.h"
 #include "keeper/template.h"
 #include "keeper/userns.h"
@@ -37,6 +38,7 @@ struct making {
     int child_fd; /* the sandbox's end */
     int dev_fd;
     int view_fd;
+    int proc_fd;
     bool has_ids;
     bool has_cgroup;
 };
@@ -159,11 +161,8 @@ static int ask_zygote(const struct making *making)
     return link_send(making->maker->zygote_fd, &message, fds, fd_count);
 }
 
-/*
- * What the child does not need before it has come half way is made while the zygote clones it. Nothing untrusted runs
- * without these limits: the child waits for FURNISH, and only then goes on to become init.
- */
-static int furnish(struct making *making, struct error *err)
+/* What the child does not need before it has come half way is made while the zygote clones it. */
+static int make_furniture(struct making *making, struct error *err)
 {
     const struct wire_create *create = making->create;
     struct cgroups *cgroups = making->maker->cgroups;
@@ -173,7 +172,6 @@ static int furnish(struct making *making, struct error *err)
         .cpu_milli = create->cpu_milli,
         .cpu_weight = create->cpu_weight,
     };
-    struct wire_message message = {.type = WIRE_FURNISH, .furnish = {.sandbox = create->sandbox}};
 
     begin(making, STEP_LIMITS);
     int r = cgroup_furnish(cgroups, making->sandbox->cgroup, &limits, making->sandbox->uid_first, err);
@@ -182,12 +180,37 @@ static int furnish(struct making *making, struct error *err)
     if (r < 0)
         return r;
     begin(making, STEP_DEV);
-    r = dev_new(&making->dev_fd, err);
-    if (r < 0)
-        return r;
-    int fds[] = {making->dev_fd, making->view_fd};
-    r = link_send(making->guest_fd, &message, fds, 2);
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "handing over /dev") : 0;
+    return dev_new(&making->dev_fd, err);
+}
+
+/* While the child builds its root. -EOPNOTSUPP: it makes its own. */
+static int make_proc(struct making *making, const char **ret_place)
+{
+    /* The folder is empty: what is mounted over it later is not in our copy. */
+    struct proc_covers covers = {.null_dir = making->dev_fd, .empty_dir = making->dev_fd, .empty = "shm"};
+
+    *ret_place = "the pid namespace";
+    _cleanup_fd_ int pidns = making->maker->proc_by_child ? -EOPNOTSUPP : proc_pidns_of(making->sandbox->pidfd);
+    int r = pidns < 0 ? pidns : proc_new(pidns, &making->proc_fd);
+    return r < 0 ? r : proc_mask(making->proc_fd, &covers, ret_place);
+}
+
+/* Nothing untrusted runs without its limits: the child waits for this, and only then goes on to become init. */
+static int furnish(struct making *making, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_FURNISH, .furnish = {.sandbox = making->create->sandbox}};
+    const char *place = "";
+
+    begin(making, STEP_PROC);
+    int r = make_proc(making, &place);
+    if (r == -EOPNOTSUPP)
+        making->maker->proc_by_child = true;
+    else if (r < 0 && r != -ESRCH)
+        return error_set(err, ERROR_SYSTEM, -r, "%s", place);
+    int fds[] = {making->dev_fd, making->view_fd, making->proc_fd};
+    r = link_send(making->guest_fd, &message, fds, making->proc_fd >= 0 ? 3 : 2);
+    /* One that has ended already says itself why, and where. */
+    return r < 0 && r != -EPIPE ? error_set(err, ERROR_SYSTEM, -r, "handing over /dev") : 0;
 }
 
 static int hear_zygote(struct making *making, struct wire_spawned *ret_spawned)
@@ -233,16 +256,17 @@ static int spawn(struct making *making, struct error *err)
     int r = ask_zygote(making);
     if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "talking to the zygote");
-    int furnished = furnish(making, &late);
+    int made = make_furniture(making, &late);
     enum step failed = making->progress->step;
     /* In any case: there may be a child to be ended. */
     r = wait_for_child(making, err);
-    if (r == 0 && furnished < 0) {
+    if (r == 0 && made < 0) {
         making->progress->step = failed;
         *err = late;
-        r = furnished;
     }
-    return r;
+    if (r < 0 || made < 0)
+        return r < 0 ? r : made;
+    return furnish(making, err);
 }
 
 static int take_steps(struct making *making, const int *fds, struct error *err)
@@ -303,6 +327,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
         .child_fd = -1,
         .dev_fd = -1,
         .view_fd = -1,
+        .proc_fd = -1,
     };
 
     if (making.sandbox == NULL)
@@ -321,6 +346,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     close_fd(&making.child_fd);
     close_fd(&making.dev_fd);
     close_fd(&making.view_fd);
+    close_fd(&making.proc_fd);
     if (r < 0)
         return r;
     making.sandbox->disk_fd = TAKE_FD(disk->folder_fd);

@@ -80,17 +80,18 @@ static pid_t clone_as_owner(const struct spawn *spawn, int *ret_pidfd)
     return pid;
 }
 
-static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned, int *ret_pidfd)
+/* The child waits at the pipe `go`, twice. Our reading end stays open: without it, one that ended would end us too. */
+static int clone_sandbox(int socket, const struct spawn *spawn, const int go[2], struct wire_spawned *spawned,
+                         int *ret_pidfd)
 {
     uint64_t start_ns = clock_now_ns();
-    int go[2];
 
     spawned->step = STEP_CLONE;
-    if (pipe2(go, O_CLOEXEC) < 0)
-        return -errno;
     pid_t pid = clone_as_owner(spawn, ret_pidfd);
     if (pid == 0) {
+        /* Nor may it hold what tells the keeper that we have ended: it waits for the keeper itself. */
         (void)close(go[1]);
+        (void)close(socket);
         child_run(spawn, go[0]);
     }
     int r = pid < 0 ? -errno : 0;
@@ -102,11 +103,6 @@ static int clone_sandbox(const struct spawn *spawn, struct wire_spawned *spawned
     }
     if (r == 0 && write(go[1], "g", 1) != 1)
         r = -errno;
-    /* While the child builds its root; it asks for the outcome before it goes further. */
-    unsigned char network = (unsigned char)(r == 0 ? -loopback_up() : 0);
-    if (r == 0 && write(go[1], &network, 1) != 1)
-        r = -errno;
-    fd_close_many(go, 2);
     spawned->clone_ns = cloned_ns - start_ns;
     spawned->idmap_ns = clock_now_ns() - cloned_ns;
     return r;
@@ -124,15 +120,25 @@ static void end_sandbox(int pidfd, int cgroup_fd)
 static int spawn_sandbox(int socket, const struct spawn *spawn, int failed, int network)
 {
     int pidfd = -1;
+    int go[2] = {-1, -1};
     struct wire_message message = {
         .type = WIRE_SPAWNED, .spawned = {.sandbox = spawn->sandbox, .step = failed < 0 ? STEP_ZYGOTE : STEP_NETWORK}};
-    int r = failed < 0 ? failed : network < 0 ? network : clone_sandbox(spawn, &message.spawned, &pidfd);
+    int r = failed < 0 ? failed : network;
 
+    if (r == 0 && pipe2(go, O_CLOEXEC) < 0)
+        r = -errno;
+    if (r == 0)
+        r = clone_sandbox(socket, spawn, go, &message.spawned, &pidfd);
     message.spawned.error = (uint32_t)-r;
     if (link_send(socket, &message, &pidfd, pidfd >= 0 ? 1 : 0) < 0) {
         end_sandbox(pidfd, spawn->cgroup_fd);
         _exit(1);
     }
+    /* While the child builds its root; it asks for the outcome before it goes further. */
+    unsigned char error = (unsigned char)(r == 0 ? -loopback_up() : 0);
+    if (r == 0)
+        ignore_result(write(go[1], &error, 1));
+    fd_close_many(go, 2);
     return pidfd;
 }
 

@@ -32,7 +32,7 @@
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
     X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 4)                                                            \
     /* keeper -> the sandbox being set up */                                                                           \
-    X(FURNISH, furnish, 35, WIRE_BY_KEEPER, WIRE_IN_STARTING, 2)                                                       \
+    X(FURNISH, furnish, 35, WIRE_BY_KEEPER, WIRE_IN_STARTING, 3)                                                       \
     /* a helper of the keeper's -> keeper */                                                                           \
     X(DISK, disk, 40, WIRE_BY_HELPER, WIRE_IN_RUNNING, 2)                                                              \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
@@ -178,7 +178,8 @@
     F(str, instance, 16)                                                                                               \
     F(str, cgroup, 47)
 
-/* The limits are set; what was made meanwhile. Descriptors: /dev, init's view of its cgroup. */
+/* The limits are set; what was made meanwhile. Descriptors: /dev, init's view of its cgroup, /proc where it could be.
+ */
 #define WIRE_FIELDS_furnish(F) F(u64, sandbox, 0)
 
 /* Descriptors, unless there is an error: the file system, its root. */
