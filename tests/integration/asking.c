@@ -152,11 +152,30 @@ int asked_simply(struct guest *guest, struct wire_file file)
 
 char asking_folder[64];
 
+const char *in_folder(const char *name)
+{
+    static char rooms[IN_FOLDER_ROOMS][PATH_MAX];
+    static unsigned next;
+    char *room = rooms[next++ % IN_FOLDER_ROOMS];
+
+    (void)snprintf(room, sizeof rooms[0], "%s/%s", asking_folder, name);
+    return room;
+}
+
+/* What init inherits as standard input and error can be read, should a worker leave it open. */
+static bool give_init_a_file(void)
+{
+    _cleanup_fd_ int fd = open(in_folder("inherited"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+    return fd >= 0 && dup2(fd, STDIN_FILENO) >= 0 && dup2(fd, STDERR_FILENO) >= 0;
+}
+
 static bool set_up(void)
 {
     (void)snprintf(asking_folder, sizeof asking_folder, "/tmp/hutch-files-%d", getpid());
     return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mkdir(asking_folder, 0755) == 0 && mount("tmpfs", asking_folder, "tmpfs", 0, "mode=0777") == 0;
+           mkdir(asking_folder, 0755) == 0 && mount("tmpfs", asking_folder, "tmpfs", 0, "mode=0777") == 0 &&
+           give_init_a_file();
 }
 
 int asking_main(int argc, char **argv, const struct guest_case *cases, size_t count)
@@ -169,16 +188,6 @@ int asking_main(int argc, char **argv, const struct guest_case *cases, size_t co
     (void)umount2(asking_folder, MNT_DETACH);
     (void)rmdir(asking_folder);
     return status;
-}
-
-const char *in_folder(const char *name)
-{
-    static char rooms[IN_FOLDER_ROOMS][PATH_MAX];
-    static unsigned next;
-    char *room = rooms[next++ % IN_FOLDER_ROOMS];
-
-    (void)snprintf(room, sizeof rooms[0], "%s/%s", asking_folder, name);
-    return room;
 }
 
 bool asking_write(const char *name, const void *data, size_t length)
