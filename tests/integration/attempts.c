@@ -151,11 +151,13 @@ static void try_sockets(void)
 static void try_terminal(void)
 {
     char letter = 'x';
+    int discipline = 1; /* SLIP, for which the kernel would load a module */
 
     /* CVE-2019-10063: the kernel takes 32 bits of the request, so a filter must not look at the others. */
     say("tiocsti", syscall(SYS_ioctl, 0, UINT64_C(0x5412), &letter));
     say("tiocsti-high", syscall(SYS_ioctl, 0, UINT64_C(0x5412) | UINT64_C(1) << 32, &letter));
     say("tioclinux-high", syscall(SYS_ioctl, 0, UINT64_C(0x541c) | UINT64_C(1) << 63, &letter));
+    say("tiocsetd", syscall(SYS_ioctl, 0, UINT64_C(0x5423), &discipline));
     say("tty", open("/dev/tty", O_RDWR | O_CLOEXEC));
 }
 

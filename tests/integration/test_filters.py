@@ -16,7 +16,7 @@ NOT_THERE = (
 ).split()
 FORBIDDEN = (
     "clone-user clone-mount clone-net clone-pid clone-ipc clone-uts clone-cgroup clone-user-high tiocsti tiocsti-high "
-    "tioclinux-high"
+    "tioclinux-high tiocsetd"
 ).split()
 SOCKETS = "packet packet-high vsock alg xdp bluetooth audit raw raw6".split()
 
