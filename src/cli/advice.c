@@ -30,6 +30,7 @@ static const struct {
      "the host, not in a container with a masked /proc"},
     {STEP_ROOT, ENODEV, "the kernel has no overlayfs; load it with: modprobe overlay"},
     {STEP_USR, ENODEV, "the kernel has no overlayfs; load it with: modprobe overlay"},
+    {STEP_TERMINAL, ENODEV, "the kernel has no pseudo-terminals (CONFIG_UNIX98_PTYS)"},
     {STEP_INIT, EACCES, "hutch-init must be readable and executable for everybody: chmod 0755 hutch-init"},
     {STEP_FILTER, EINVAL, "the kernel lacks CONFIG_SECCOMP_FILTER"},
     {STEP_CONFINE, ENOENT, "the kernel lacks CONFIG_USER_NS or its sysctls"},
@@ -37,9 +38,9 @@ static const struct {
 
 /* Steps whose failure is the machine's, and not of what the caller asked for. */
 static const enum step of_machine[] = {
-    STEP_IDS,     STEP_CGROUP, STEP_LIMITS, STEP_ZYGOTE, STEP_NETWORK, STEP_CLONE,  STEP_IDMAP,
-    STEP_DEV,     STEP_ENTER,  STEP_WAIT,   STEP_DISK,   STEP_ROOT,    STEP_USR,    STEP_WRITABLE,
-    STEP_FURNISH, STEP_PROC,   STEP_MASKS,  STEP_PIVOT,  STEP_CONFINE, STEP_FILTER, STEP_INIT,
+    STEP_IDS,   STEP_CGROUP, STEP_LIMITS, STEP_ZYGOTE,  STEP_NETWORK, STEP_CLONE,    STEP_IDMAP,   STEP_DEV,
+    STEP_ENTER, STEP_WAIT,   STEP_DISK,   STEP_ROOT,    STEP_USR,     STEP_WRITABLE, STEP_FURNISH, STEP_TERMINAL,
+    STEP_PROC,  STEP_MASKS,  STEP_PIVOT,  STEP_CONFINE, STEP_FILTER,  STEP_INIT,
 };
 
 static void append(struct error *err, const char *words)

@@ -116,6 +116,11 @@ static int take_furnishing(struct child *child)
     return rootfs_dev(&child->rootfs, fds[0]);
 }
 
+static int make_terminals(struct child *child)
+{
+    return rootfs_terminals(&child->rootfs);
+}
+
 static int make_proc(struct child *child)
 {
     return rootfs_proc(&child->rootfs, child->proc_fd);
@@ -184,6 +189,7 @@ static const struct {
     {STEP_WRITABLE, make_writable},
     {STEP_ATTACH, attach_dirs},
     {STEP_FURNISH, take_furnishing},
+    {STEP_TERMINAL, make_terminals},
     {STEP_PROC, make_proc},
     {STEP_MASKS, make_masks},
     {STEP_PIVOT, change_root},

@@ -14,7 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { LAYER_VERSION = 1, COPY_DEPTH_MAX = 6, NAME_SIZE = 64 };
+enum { LAYER_VERSION = 2, COPY_DEPTH_MAX = 6, NAME_SIZE = 64 };
 
 static const char *const folders[] = {
     "dev",     "etc/ssl", "home/sandbox", "mnt/user-data/outputs",
@@ -29,7 +29,7 @@ static const struct {
 } files[] = {
     {"etc/passwd", "root:x:0:0:root:/home/sandbox:/bin/sh\n"
                    "nobody:x:65534:65534:sandbox:/home/sandbox:/bin/sh\n"},
-    {"etc/group", "root:x:0:\nnogroup:x:65534:\n"},
+    {"etc/group", "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n"},
     {"etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"},
     {"etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n"
                           "protocols: files\nnetworks: files\n"},

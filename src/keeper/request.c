@@ -101,8 +101,8 @@ static int check_disk(const struct wire_create *create, struct error *err)
 
 int request_check_create(const struct wire_create *create, size_t fd_count, struct error *err)
 {
-    if ((create->flags &
-         ~(uint32_t)(WIRE_CREATE_FOLDER | WIRE_CREATE_ROOT_RW | WIRE_CREATE_TIMES | WIRE_CREATE_IMAGE)) != 0)
+    if ((create->flags & ~(uint32_t)(WIRE_CREATE_FOLDER | WIRE_CREATE_ROOT_RW | WIRE_CREATE_TIMES | WIRE_CREATE_IMAGE |
+                                     WIRE_CREATE_TERMINAL)) != 0)
         return error_set(err, ERROR_INVALID, 0, "unknown flags");
     if ((create->flags & WIRE_CREATE_ROOT_RW) != 0 && (create->flags & WIRE_CREATE_FOLDER) == 0)
         return error_set(err, ERROR_INVALID, 0, "template host is read-only: a writable root needs a root folder");

@@ -243,6 +243,23 @@ int rootfs_dev(struct rootfs *rootfs, int dev_fd)
     return bind(rootfs, "d/shm", "dev/shm", MOUNT_ATTR_NOEXEC);
 }
 
+/*
+ * All sandboxes take their terminals from one count of the machine's (kernel.pty.max, less what it reserves for the
+ * host's own mount namespace), and what is written to one is kept in memory that is charged to nobody.
+ */
+int rootfs_terminals(struct rootfs *rootfs)
+{
+    static const struct mnt_option options[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}, {"max", "32"}};
+    _cleanup_fd_ int fd = -1;
+
+    if ((rootfs->spawn->flags & WIRE_SPAWN_TERMINAL) == 0)
+        return 0;
+    int r = mnt_new("devpts", options, 4, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &fd);
+    if (r == 0)
+        r = mnt_attach(fd, rootfs->root_fd, "dev/pts");
+    return r < 0 ? failed(rootfs, r, "devpts") : 0;
+}
+
 int rootfs_dirs(struct rootfs *rootfs)
 {
     size_t i = 0;

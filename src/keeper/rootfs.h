@@ -20,6 +20,7 @@ _must_use_ int rootfs_root(struct rootfs *rootfs);
 _must_use_ int rootfs_usr(struct rootfs *rootfs);
 _must_use_ int rootfs_writable(struct rootfs *rootfs);
 _must_use_ int rootfs_dev(struct rootfs *rootfs, int dev_fd);
+_must_use_ int rootfs_terminals(struct rootfs *rootfs);
 _must_use_ int rootfs_dirs(struct rootfs *rootfs);
 _must_use_ int rootfs_proc(struct rootfs *rootfs, int made_fd); /* -1: none was made */
 _must_use_ int rootfs_masks(struct rootfs *rootfs, bool is_masked);

@@ -149,6 +149,8 @@ static int fill_spawn(struct making *making, struct error *err)
         spawn->flags |= WIRE_SPAWN_ROOT_RW;
     if ((making->create->flags & WIRE_CREATE_TIMES) != 0)
         spawn->flags |= WIRE_SPAWN_TIMES;
+    if ((making->create->flags & WIRE_CREATE_TERMINAL) != 0)
+        spawn->flags |= WIRE_SPAWN_TERMINAL;
     return 0;
 }
 

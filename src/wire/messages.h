@@ -205,7 +205,10 @@
     F(u64, channel, 0)                                                                                                 \
     F(bytes, strings, 61440)
 
-/* `strings`: argc arguments, then envc NAME=value pairs. Idempotent by channel. */
+/*
+ * `strings`: argc arguments, then envc NAME=value pairs. Idempotent by channel. With WIRE_EXEC_TTY, all that its
+ * terminal of `rows` and `columns` shows is STDOUT, and what is typed is STDIN, whose end is typed too: Ctrl-D.
+ */
 #define WIRE_FIELDS_exec(F)                                                                                            \
     F(u64, channel, 0)                                                                                                 \
     F(u32, flags, 0)                                                                                                   \
@@ -275,7 +278,7 @@
     F(u64, stdout_offset, 0)                                                                                           \
     F(u64, stderr_offset, 0)
 
-/* The reader went away: the command's next write is EPIPE. */
+/* The reader went away: the command's next write is EPIPE. STDOUT of a terminal: it hangs up. */
 #define WIRE_FIELDS_close(F)                                                                                           \
     F(u64, channel, 0)                                                                                                 \
     F(u8, stream, 0)

@@ -28,6 +28,7 @@
     X(WRITABLE, "writable", "mounting the writable folders")                                                           \
     X(ATTACH, "attach", "attaching the host folders")                                                                  \
     X(FURNISH, "furnish", "waiting for /dev and the limits")                                                           \
+    X(TERMINAL, "terminal", "mounting /dev/pts")                                                                       \
     X(PROC, "proc", "mounting /proc")                                                                                  \
     X(MASKS, "masks", "masking paths in /proc")                                                                        \
     X(PIVOT, "pivot", "changing to the new root")                                                                      \

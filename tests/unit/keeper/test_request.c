@@ -69,6 +69,7 @@ static const struct number_row numbers[] = {
     {NUMBER(user, 65536, false)},
     {NUMBER(user, UINT32_MAX, false)},
     {NUMBER(flags, WIRE_CREATE_ROOT_RW, false)},
+    {NUMBER(flags, WIRE_CREATE_TERMINAL, true)},
     {NUMBER(flags, UINT32_C(1) << 31, false)},
     {NUMBER(flags, UINT32_MAX, false)},
     {NUMBER(sandbox, UINT64_MAX, true)},
