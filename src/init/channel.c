@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "init/command.h"
+#include "init/terminal.h"
 #include "init/worker.h"
 
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static void not_started(struct channel *channel, int error, int cgroup_root)
 static void start(struct channel *channel, const struct wire_exec *exec, const char *strings, size_t length,
                   int cgroup_root)
 {
-    struct command_pipes pipes = {-1, -1, -1};
+    struct command_pipes pipes = {-1, -1, -1, -1};
     _cleanup_fd_ int cgroup_fd = make_cgroup(channel, cgroup_root);
 
     channel->start_ns = clock_now_ns();
@@ -73,7 +74,10 @@ static void start(struct channel *channel, const struct wire_exec *exec, const c
                 : command_start(exec, strings, length, cgroup_fd, &pipes, &channel->pid, &channel->failed);
     output_init(&channel->outputs[0], pipes.stdout_fd, exec->stdout_cap);
     output_init(&channel->outputs[1], pipes.stderr_fd, exec->stderr_cap);
-    channel->stdin_fd = pipes.stdin_fd;
+    channel->has_terminal = pipes.slave_fd >= 0;
+    channel->slave_fd = pipes.slave_fd;
+    channel->stdin_fd =
+        channel->has_terminal && (exec->flags & WIRE_EXEC_STDIN) != 0 ? pipes.stdout_fd : pipes.stdin_fd;
     if (r < 0)
         not_started(channel, -r, cgroup_root);
 }
@@ -102,6 +106,7 @@ struct channel *channel_new_file(const struct wire_file *file)
     channel->is_alone = true;
     channel->failed = WIRE_FAILED_SETUP;
     channel->stdin_fd = -1;
+    channel->slave_fd = -1;
     channel->start_ns = clock_now_ns();
     int r = worker_start(file, &channel->stdin_fd, &output, &channel->pid);
     output_init(&channel->outputs[0], output, 0);
@@ -111,14 +116,33 @@ struct channel *channel_new_file(const struct wire_file *file)
     return channel;
 }
 
+static void close_stdin(struct channel *channel)
+{
+    if (channel->has_terminal)
+        channel->stdin_fd = -1;
+    close_fd(&channel->stdin_fd);
+    channel->stdin_watched = 0;
+    channel->stdin_rest_length = 0;
+    channel->taken_due = true;
+}
+
+static void end_output(struct channel *channel, size_t stream)
+{
+    if (channel->has_terminal && stream == 0)
+        close_stdin(channel);
+    close_fd(&channel->outputs[stream].fd);
+    channel->outputs[stream].watched = 0;
+}
+
 void channel_free(struct channel *channel, int cgroup_root)
 {
     if (channel == NULL)
         return;
     remove_cgroup(channel, cgroup_root);
+    close_stdin(channel);
     output_release(&channel->outputs[0]);
     output_release(&channel->outputs[1]);
-    close_fd(&channel->stdin_fd);
+    close_fd(&channel->slave_fd);
     free(channel->stdin_rest);
     free(channel);
 }
@@ -129,8 +153,8 @@ void channel_release(struct channel *channel, int cgroup_root)
     if (channel->state == CHANNEL_RUNNING)
         ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
     /* Nobody will acknowledge any more: let go of the output. */
-    close_fd(&channel->outputs[0].fd);
-    close_fd(&channel->outputs[1].fd);
+    end_output(channel, 0);
+    end_output(channel, 1);
     channel_drain(channel);
 }
 
@@ -139,12 +163,11 @@ bool channel_is_over(const struct channel *channel)
     return channel->released && channel->state == CHANNEL_ENDED && !channel->has_cgroup;
 }
 
-static void close_stdin(struct channel *channel)
+/* All of it is written. Nobody can close a keyboard: the end is typed. */
+static void end_stdin(struct channel *channel)
 {
-    close_fd(&channel->stdin_fd);
-    channel->stdin_watched = false;
-    channel->stdin_rest_length = 0;
-    channel->taken_due = true;
+    if (!channel->has_terminal || terminal_type_end(channel->stdin_fd, channel->stdin_in_line))
+        close_stdin(channel);
 }
 
 /* As much as the pipe takes: the count, or -1 when its reader has gone. */
@@ -187,6 +210,8 @@ int channel_write(struct channel *channel, const struct wire_stdin_data *data)
         return -EINVAL;
     channel->stdin_offset += length;
     channel->stdin_end = data->end != 0;
+    if (length > 0)
+        channel->stdin_in_line = at[length - 1] != '\n' && at[length - 1] != '\r';
     if (channel->stdin_rest_length == 0 && length > 0) {
         ssize_t n = write_some(channel, at, length);
         if (n < 0)
@@ -196,7 +221,7 @@ int channel_write(struct channel *channel, const struct wire_stdin_data *data)
     }
     int r = length > 0 ? keep_rest(channel, at, length) : 0;
     if (channel->stdin_end && channel->stdin_rest_length == 0)
-        close_stdin(channel);
+        end_stdin(channel);
     return r;
 }
 
@@ -210,13 +235,7 @@ void channel_flush_stdin(struct channel *channel)
         memmove(channel->stdin_rest, channel->stdin_rest + n, channel->stdin_rest_length);
     }
     if (n >= 0 && channel->stdin_end && channel->stdin_rest_length == 0)
-        close_stdin(channel);
-}
-
-static void end_output(struct output *output)
-{
-    close_fd(&output->fd);
-    output->watched = false;
+        end_stdin(channel);
 }
 
 /* Once the tree is gone nothing more can come: what is in the pipes now is all, even if somebody still holds one. */
@@ -233,7 +252,7 @@ void channel_drain(struct channel *channel)
             if (r == -ENOMEM || (r == -EAGAIN && !tree_gone))
                 break;
             if (r <= 0)
-                end_output(output);
+                end_output(channel, i);
         }
     }
     if (tree_gone && channel->outputs[0].fd < 0 && channel->outputs[1].fd < 0)
@@ -257,6 +276,7 @@ void channel_reaped(struct channel *channel, int wait_status, const struct rusag
     channel->exit_value = (uint32_t)(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
     channel->state = CHANNEL_DRAINING;
     close_stdin(channel);
+    close_fd(&channel->slave_fd);
     remove_cgroup(channel, cgroup_root);
     /* Whatever it left behind ends with it. The last of them to be reaped brings us to channel_settle(). */
     if (channel->has_cgroup)
@@ -296,9 +316,30 @@ int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scop
         return signal_tree(channel, (int)signal_number, cgroup_root);
     if (channel->state == CHANNEL_DRAINING)
         return 0; /* its pid may be somebody else's by now */
-    /* Without cgroups the process group is the nearest to a tree; a worker may not have made its own yet. */
-    pid_t target = scope == WIRE_SCOPE_PROCESS || channel->is_alone ? channel->pid : -channel->pid;
+    /*
+     * Without cgroups the process group is the nearest to a tree; a worker may not have made its own yet. With a
+     * terminal it is the one that Ctrl-C is for.
+     */
+    pid_t group = scope == WIRE_SCOPE_GROUP && channel->slave_fd >= 0 ? terminal_foreground(channel->outputs[0].fd) : 0;
+    pid_t target =
+        scope == WIRE_SCOPE_PROCESS || channel->is_alone ? channel->pid : -(group != 0 ? group : channel->pid);
     return kill(target, (int)signal_number) < 0 && errno != ESRCH ? -errno : 0;
+}
+
+void channel_resize(const struct channel *channel, uint16_t rows, uint16_t columns)
+{
+    if (channel->has_terminal && channel->outputs[0].fd >= 0)
+        terminal_resize(channel->outputs[0].fd, rows, columns);
+}
+
+void channel_close_stream(struct channel *channel, uint8_t stream)
+{
+    if (stream != WIRE_STREAM_STDOUT && stream != WIRE_STREAM_STDERR)
+        return;
+    end_output(channel, stream - WIRE_STREAM_STDOUT);
+    if (stream == WIRE_STREAM_STDOUT)
+        close_fd(&channel->slave_fd); /* which nobody is at the other end of */
+    channel_drain(channel);
 }
 
 static struct wire_bytes tail_of(const struct output *output)

@@ -38,9 +38,12 @@ struct channel {
     enum wire_failed failed; /* of one that was not started */
     struct rusage usage;
     struct output outputs[CHANNEL_STREAMS];
+    bool has_terminal; /* then standard input is written to the descriptor that output is read from */
+    int slave_fd;      /* the command's end of its terminal, or -1 */
     int stdin_fd;
-    bool stdin_watched;
+    uint32_t stdin_watched;
     bool stdin_end;        /* close it when the rest is written */
+    bool stdin_in_line;    /* the last byte ended no line */
     uint64_t stdin_offset; /* accepted so far */
     uint64_t stdin_taken;  /* written to the pipe so far */
     uint8_t *stdin_rest;   /* accepted, not yet written: WIRE_WINDOW bytes, made when first needed */
@@ -61,7 +64,13 @@ bool channel_is_over(const struct channel *channel);
 /* Standard input. -EINVAL when it is not what comes next or more than the window. */
 _must_use_ int channel_write(struct channel *channel, const struct wire_stdin_data *data);
 
-/* The pipe takes more: write what is left. */
+/* Would it be of use to know when standard input takes more? */
+static inline bool channel_has_stdin_left(const struct channel *channel)
+{
+    return channel->stdin_fd >= 0 && (channel->stdin_rest_length > 0 || channel->stdin_end);
+}
+
+/* It takes more: write what is left. */
 void channel_flush_stdin(struct channel *channel);
 
 /* The command's process ended: kill what it left behind. */
@@ -71,6 +80,11 @@ void channel_reaped(struct channel *channel, int wait_status, const struct rusag
 void channel_settle(struct channel *channel, int cgroup_root);
 
 _must_use_ int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root);
+
+void channel_resize(const struct channel *channel, uint16_t rows, uint16_t columns);
+
+/* The reader of a stream has gone: the command's next write is EPIPE, or its terminal hangs up. */
+void channel_close_stream(struct channel *channel, uint8_t stream);
 
 /* Read what there is to read. */
 void channel_drain(struct channel *channel);

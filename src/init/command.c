@@ -9,10 +9,12 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "init/confine.h"
+#include "init/terminal.h"
 #include "wire/filter.h"
 
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -97,6 +99,9 @@ static int prepare_and_execute(struct launch *launch)
 
     (void)sigemptyset(&none);
     if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+        return -errno;
+    /* The leader of a new session: its terminal, with its group in the foreground. */
+    if ((exec->flags & WIRE_EXEC_TTY) != 0 && ioctl(launch->fds[0], TIOCSCTTY, 0) < 0)
         return -errno;
     for (int fd = 0; fd < 3; fd++) {
         if (dup2(launch->fds[fd], fd) < 0)
@@ -200,29 +205,50 @@ static int make_pipes(bool with_stdin, int inner[3], struct command_pipes *outer
     return 0;
 }
 
+static int make_terminal(const struct wire_exec *exec, int inner[3], struct command_pipes *outer)
+{
+    int r = terminal_open(exec->uid, exec->rows, exec->columns, &outer->stdout_fd, &outer->slave_fd);
+
+    for (int fd = 0; r == 0 && fd < 3; fd++)
+        inner[fd] = outer->slave_fd;
+    return r;
+}
+
+static void close_pipes(struct command_pipes *pipes)
+{
+    close_fd(&pipes->stdin_fd);
+    close_fd(&pipes->stdout_fd);
+    close_fd(&pipes->stderr_fd);
+    close_fd(&pipes->slave_fd);
+}
+
 int command_start(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_fd,
                   struct command_pipes *ret_pipes, pid_t *ret_pid, enum wire_failed *ret_failed)
 {
-    struct command_pipes pipes = {-1, -1, -1};
+    struct command_pipes pipes = {-1, -1, -1, -1};
     const char *end = strings + length;
+    bool has_terminal = (exec->flags & WIRE_EXEC_TTY) != 0;
     struct launch start = {.exec = exec, .fds = {-1, -1, -1}, .failed = WIRE_FAILED_SETUP};
 
     *ret_failed = WIRE_FAILED_SETUP;
-    if (exec->argc == 0 || (exec->flags & WIRE_EXEC_TTY) != 0 || exec->filter > WIRE_FILTER_STANDARD)
+    if (exec->argc == 0 || exec->filter > WIRE_FILTER_STANDARD)
         return -EINVAL;
     start.argv = point_at(&strings, end, exec->argc);
     start.envp = start.argv != NULL ? point_at(&strings, end, exec->envc) : NULL;
-    int r = start.envp == NULL ? -EINVAL : make_pipes((exec->flags & WIRE_EXEC_STDIN) != 0, start.fds, &pipes);
+    int r = start.envp == NULL ? -EINVAL
+            : has_terminal     ? make_terminal(exec, start.fds, &pipes)
+                               : make_pipes((exec->flags & WIRE_EXEC_STDIN) != 0, start.fds, &pipes);
+    if (r < 0 && has_terminal && start.envp != NULL)
+        start.failed = WIRE_FAILED_TERMINAL;
     if (r == 0)
         r = launch(&start, cgroup_fd, ret_pid);
     *ret_failed = start.failed;
-    fd_close_many(start.fds, 3);
+    if (!has_terminal)
+        fd_close_many(start.fds, 3);
     free((void *)start.argv);
     free((void *)start.envp);
     if (r < 0) {
-        close_fd(&pipes.stdin_fd);
-        close_fd(&pipes.stdout_fd);
-        close_fd(&pipes.stderr_fd);
+        close_pipes(&pipes);
         return r;
     }
     *ret_pipes = pipes;

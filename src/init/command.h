@@ -9,11 +9,12 @@
 
 #include <sys/types.h>
 
-/* The pipes' ends that stay with init. */
+/* What stays with init: the pipes' ends, or those of a terminal. */
 struct command_pipes {
-    int stdin_fd; /* -1 when the command has /dev/null */
-    int stdout_fd;
-    int stderr_fd;
+    int stdin_fd;  /* -1 when the command has /dev/null or a terminal */
+    int stdout_fd; /* of a terminal: its master, for both ways */
+    int stderr_fd; /* of a terminal: -1 */
+    int slave_fd;  /* of a terminal, else -1 */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "init/channel.h"
+#include "init/terminal.h"
 #include "wire/landlock.h"
 #include "wire/link.h"
 #include "wire/steps.h"
@@ -56,23 +57,28 @@ static void watch(int operation, int fd, uint32_t events, enum watched what, siz
         _exit(2);
 }
 
+static void change_watch(int fd, uint32_t *watched, uint32_t wanted, enum watched what, size_t slot)
+{
+    if (fd >= 0 && wanted != *watched)
+        watch(*watched == 0 ? EPOLL_CTL_ADD : wanted == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, fd, wanted, what, slot);
+    *watched = fd >= 0 ? wanted : 0;
+}
+
 /* Watch exactly what the channel can use now: a pipe with nothing to do would wake us for ever. */
 static void update_watches(size_t slot)
 {
     struct channel *channel = init.channels[slot];
+    uint32_t input = channel_has_stdin_left(channel) ? EPOLLOUT : 0;
 
     for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
         struct output *output = &channel->outputs[i];
-        bool want = output->fd >= 0 && output_has_room(output);
-        if (output->fd >= 0 && want != output->watched)
-            watch(want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, output->fd, EPOLLIN, i == 0 ? WATCH_STDOUT : WATCH_STDERR,
-                  slot);
-        output->watched = want;
+        uint32_t wanted = output_has_room(output) ? EPOLLIN : 0;
+        if (i == 0 && channel->has_terminal)
+            wanted |= input; /* one descriptor for both ways */
+        change_watch(output->fd, &output->watched, wanted, i == 0 ? WATCH_STDOUT : WATCH_STDERR, slot);
     }
-    bool want = channel->stdin_fd >= 0 && channel->stdin_rest_length > 0;
-    if (channel->stdin_fd >= 0 && want != channel->stdin_watched)
-        watch(want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, channel->stdin_fd, EPOLLOUT, WATCH_STDIN, slot);
-    channel->stdin_watched = want;
+    if (!channel->has_terminal)
+        change_watch(channel->stdin_fd, &channel->stdin_watched, input, WATCH_STDIN, slot);
 }
 
 /* True when it has gone out, false when the link is full. */
@@ -240,15 +246,6 @@ static int acknowledge(struct channel *channel, const struct wire_ack *ack)
     return r;
 }
 
-static void close_stream(struct channel *channel, uint8_t stream)
-{
-    if (stream != WIRE_STREAM_STDOUT && stream != WIRE_STREAM_STDERR)
-        return;
-    close_fd(&channel->outputs[stream - 1].fd);
-    channel->outputs[stream - 1].watched = false;
-    channel_drain(channel);
-}
-
 /* A message about a channel there is. All of them start with its id. */
 static int handle_channel(size_t slot, const struct wire_message *message)
 {
@@ -260,7 +257,10 @@ static int handle_channel(size_t slot, const struct wire_message *message)
     case WIRE_ACK:
         return acknowledge(channel, &message->ack);
     case WIRE_CLOSE:
-        close_stream(channel, message->close.stream);
+        channel_close_stream(channel, message->close.stream);
+        return 0;
+    case WIRE_RESIZE:
+        channel_resize(channel, message->resize.rows, message->resize.columns);
         return 0;
     case WIRE_SIGNAL:
         ignore_result(channel_signal(channel, message->signal.signal, message->signal.scope, init.cgroup_root));
@@ -340,6 +340,12 @@ static void reap(void)
     }
 }
 
+static void flush_stdin(struct channel *channel)
+{
+    if (channel != NULL && channel->stdin_fd >= 0)
+        channel_flush_stdin(channel);
+}
+
 static void handle_event(const struct epoll_event *event)
 {
     enum watched what = (enum watched)(event->data.u64 & 0xff);
@@ -353,13 +359,14 @@ static void handle_event(const struct epoll_event *event)
         reap();
         break;
     case WATCH_STDIN:
-        if (channel != NULL && channel->stdin_fd >= 0)
-            channel_flush_stdin(channel);
+        flush_stdin(channel);
         break;
     case WATCH_STDOUT:
     case WATCH_STDERR:
         if (channel != NULL)
             channel_drain(channel);
+        if ((event->events & EPOLLOUT) != 0)
+            flush_stdin(channel); /* a terminal */
         break;
     }
 }
@@ -441,6 +448,7 @@ int main(void)
     uint64_t start_ns = clock_now_ns();
     hello.hello.features = enter_domain() | (init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0);
     hello.hello.landlock_ns = clock_now_ns() - start_ns;
+    hello.hello.features |= terminal_is_there() ? WIRE_HELLO_TERMINAL : 0;
     if (link_send(WIRE_GUEST_FD, &hello, NULL, 0) < 0)
         _exit(2);
     for (;;) {

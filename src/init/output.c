@@ -62,9 +62,10 @@ int output_read(struct output *output)
     do {
         n = dropping ? drop(output) : store(output);
     } while (n < 0 && errno == EINTR);
-    if (n < 0)
+    /* A terminal that nobody has open any more says EIO, when everything was read. */
+    if (n < 0 && errno != EIO)
         return -errno;
-    if (n == 0) {
+    if (n <= 0) {
         close_fd(&output->fd);
         return 0;
     }

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 struct output {
-    int fd;        /* the pipe, -1 once it has ended or the reader has gone */
-    bool watched;  /* by the event loop */
-    uint8_t *ring; /* made with the first byte */
-    uint64_t cap;  /* 0: none */
+    int fd;           /* the pipe, -1 once it has ended or the reader has gone */
+    uint32_t watched; /* by the event loop: for which events */
+    uint8_t *ring;    /* made with the first byte */
+    uint64_t cap;     /* 0: none */
     uint64_t acked;
     uint64_t sent;
     uint64_t stored;

@@ -6,10 +6,12 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "init/channel.h"
+#include "init/terminal.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <termios.h>
 
 enum { PERIOD = 251, FEED_MAX = 1 << 16, NO_CGROUPS = -1 };
 
@@ -42,6 +44,19 @@ static void make_pipe(int *ret_read, int *ret_write)
     *ret_write = ends[1];
 }
 
+/* Raw, so that its bytes stay as they are; the command has two descriptors of it. */
+static void make_terminal(struct command *command, const struct wire_exec *exec, int *ret_master, int *ret_slave)
+{
+    struct termios raw;
+
+    MUST(terminal_open(getuid(), exec->rows, exec->columns, ret_master, ret_slave) == 0);
+    MUST(tcgetattr(*ret_slave, &raw) == 0);
+    cfmakeraw(&raw);
+    MUST(tcsetattr(*ret_slave, TCSANOW, &raw) == 0 && fcntl(*ret_slave, F_SETFL, O_NONBLOCK) == 0);
+    command->out[0] = fcntl(*ret_slave, F_DUPFD_CLOEXEC, 0);
+    command->in = fcntl(*ret_slave, F_DUPFD_CLOEXEC, 0);
+}
+
 static void open_channel(struct command *command, const struct wire_exec *exec)
 {
     struct channel *channel = calloc(1, sizeof *channel);
@@ -51,13 +66,20 @@ static void open_channel(struct command *command, const struct wire_exec *exec)
     channel->id = exec->channel;
     channel->collect = (exec->flags & WIRE_EXEC_COLLECT) != 0;
     channel->stdin_fd = -1;
-    if ((exec->flags & WIRE_EXEC_STDIN) != 0)
-        make_pipe(&command->in, &channel->stdin_fd);
+    channel->slave_fd = -1;
+    channel->has_terminal = (exec->flags & WIRE_EXEC_TTY) != 0;
     for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
-        int fd;
-        make_pipe(&fd, &command->out[i]);
+        int fd = -1;
+        if (!channel->has_terminal)
+            make_pipe(&fd, &command->out[i]);
+        else if (i == 0)
+            make_terminal(command, exec, &fd, &channel->slave_fd);
         output_init(&channel->outputs[i], fd, caps[i]);
     }
+    if ((exec->flags & WIRE_EXEC_STDIN) != 0 && channel->has_terminal)
+        channel->stdin_fd = channel->outputs[0].fd;
+    else if ((exec->flags & WIRE_EXEC_STDIN) != 0)
+        make_pipe(&command->in, &channel->stdin_fd);
     command->channel = channel;
 }
 
@@ -154,7 +176,7 @@ static int acknowledge(struct channel *channel, const struct wire_ack *ack)
     return r < 0 ? r : output_ack(&channel->outputs[1], ack->stderr_offset);
 }
 
-/* The command's turn: RESIZE, which a pipe has no use for, stands for it. */
+/* The command's turn: RESIZE stands for it. */
 static void read_input(const struct command *command)
 {
     static uint8_t nowhere[FEED_MAX];
@@ -169,6 +191,9 @@ static void end_command(struct command *command)
         close_fd(&command->out[i]);
     if (command->channel->state == CHANNEL_RUNNING)
         command->channel->state = CHANNEL_DRAINING;
+    if (command->channel->has_terminal)
+        close_fd(&command->in);
+    close_fd(&command->channel->slave_fd);
 }
 
 /* Nothing can be left of it then. A command that runs was ended before, or there would be a process to kill. */
@@ -193,10 +218,10 @@ static int handle(struct command *command, const struct wire_message *message)
     case WIRE_RESUME:
         return resume(command, &message->resume);
     case WIRE_CLOSE:
-        if (message->close.stream == WIRE_STREAM_STDOUT || message->close.stream == WIRE_STREAM_STDERR)
-            close_fd(&channel->outputs[message->close.stream - 1].fd);
+        channel_close_stream(channel, message->close.stream);
         return 0;
     case WIRE_RESIZE:
+        channel_resize(channel, message->resize.rows, message->resize.columns);
         read_input(command);
         return 0;
     case WIRE_SIGNAL:

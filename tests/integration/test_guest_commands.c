@@ -30,8 +30,8 @@ static void says_hello(struct guest *guest)
     struct guest other;
 
     CHECK(guest->message.hello.channels_max == CHANNELS);
-    CHECK(guest->message.hello.features == (WIRE_HELLO_TREE_KILL | scopes()));
-    CHECK(guest_start(&other, false) && other.message.hello.features == scopes());
+    CHECK(guest->message.hello.features == (WIRE_HELLO_TREE_KILL | WIRE_HELLO_TERMINAL | scopes()));
+    CHECK(guest_start(&other, false) && other.message.hello.features == (WIRE_HELLO_TERMINAL | scopes()));
     guest_end(&other);
 }
 
@@ -261,7 +261,7 @@ static void refuses_what_can_not_start(struct guest *guest)
         {"/usr/bin/true", "/", 0, 0, WIRE_FILTER_STANDARD, EINVAL},
         {"/usr/bin/true", "/", 2, 0, WIRE_FILTER_STANDARD, EINVAL},
         {"/usr/bin/true", "/", UINT32_MAX, 0, WIRE_FILTER_STANDARD, EINVAL},
-        {"/usr/bin/true", "/", 1, WIRE_EXEC_TTY, WIRE_FILTER_STANDARD, EINVAL},
+        {"no-such-command", "/", 1, WIRE_EXEC_TTY, WIRE_FILTER_STANDARD, ENOENT},
         {"/usr/bin/true", "/", 1, 0, 7, EINVAL},
     };
 

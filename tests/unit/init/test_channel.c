@@ -4,6 +4,7 @@
  */
 #include "base/buf.h"
 #include "init/channel.h"
+#include "init/terminal.h"
 #include "test.h"
 
 #include <signal.h>
@@ -413,6 +414,107 @@ TEST(test_release)
     channel_free(NULL, NO_CGROUPS);
 }
 
+static void type(struct client *client, const char *text, bool end)
+{
+    struct wire_stdin_data data = {
+        .offset = client->channel->stdin_offset, .end = end, .data = {(const uint8_t *)text, (uint32_t)strlen(text)}};
+
+    assert_int_equal(channel_write(client->channel, &data), 0);
+}
+
+/* Both ways on one descriptor, everything on the first stream, the end typed, and a size that can change. */
+TEST(test_terminal)
+{
+    struct client client =
+        start("echo ready >&2; read line; echo got $line; stty size; cat", WIRE_EXEC_TTY | WIRE_EXEC_STDIN, 0);
+
+    while (client.streams[0].length == 0)
+        turn(&client);
+    assert_stream(&client, 0, "ready\r\n");
+    channel_resize(client.channel, 12, 34);
+    type(&client, "line\r", false);
+    while (client.streams[0].length < strlen("ready\r\nline\r\ngot line\r\n12 34\r\n"))
+        turn(&client);
+    assert_stream(&client, 0, "ready\r\nline\r\ngot line\r\n12 34\r\n");
+    type(&client, "half", true);
+    run_to_end(&client);
+    assert_stream(&client, 0, "ready\r\nline\r\ngot line\r\n12 34\r\nhalfhalf");
+    assert_stream(&client, 1, "");
+    assert_int_equal(client.exit.kind, WIRE_EXIT_CODE);
+    assert_int_equal(client.channel->stdin_taken, 9);
+    channel_resize(client.channel, 1, 1); /* too late is not wrong */
+    finish(&client);
+}
+
+/* A paste that is larger than what the kernel and the window hold. */
+TEST(test_terminal_input)
+{
+    struct client client = start("stty raw -echo; echo; cat >/dev/null", WIRE_EXEC_TTY | WIRE_EXEC_STDIN, 0);
+    static uint8_t zeros[WIRE_DATA_MAX];
+    struct wire_stdin_data part = {0};
+
+    while (client.streams[0].length == 0)
+        turn(&client);
+    while (part.offset < 1000000) {
+        uint64_t room = WIRE_WINDOW - (part.offset - client.taken.offset);
+        part.data = (struct wire_bytes){zeros, (uint32_t)(room < sizeof zeros ? room : sizeof zeros)};
+        assert_int_equal(channel_write(client.channel, &part), 0);
+        part.offset += part.data.length;
+        turn(&client);
+    }
+    while (client.taken.offset < part.offset)
+        turn(&client);
+    assert_false(client.has_exit);
+    finish(&client);
+}
+
+/* Who goes away leaves a terminal that hangs up; what ends with it is told as ever. */
+TEST(test_terminal_hang_up)
+{
+    struct client client = start("echo ready; exec sleep 1000", WIRE_EXEC_TTY | WIRE_EXEC_STDIN, 0);
+    size_t open_before = test_open_fds();
+
+    while (client.streams[0].length == 0)
+        turn(&client);
+    channel_close_stream(client.channel, WIRE_STREAM_STDERR); /* it has none */
+    channel_close_stream(client.channel, 0);
+    assert_int_equal(test_open_fds(), open_before);
+    channel_close_stream(client.channel, WIRE_STREAM_STDOUT);
+    assert_int_equal(test_open_fds(), open_before - 2);
+    type(&client, "too late", false);
+    run_to_end(&client);
+    assert_int_equal(client.taken.closed, 1);
+    assert_int_equal(client.exit.kind, WIRE_EXIT_SIGNAL);
+    assert_int_equal(client.exit.value, SIGHUP);
+    finish(&client);
+}
+
+/* It closes its terminal and opens it again: that is not the end. */
+TEST(test_terminal_reopened)
+{
+    struct client client = start("exec <&- >&- 2>&-; sleep 0.1; echo again >/dev/tty", WIRE_EXEC_TTY, 0);
+
+    run_to_end(&client);
+    assert_stream(&client, 0, "again\r\n");
+    finish(&client);
+}
+
+/* A signal to the group is one to the job in the foreground, not to the shell. */
+TEST(test_terminal_signal)
+{
+    struct client client = start("set -m; sleep 1000; exit $?", WIRE_EXEC_TTY, 0);
+    int master = client.channel->outputs[0].fd;
+    pid_t shell = client.channel->pid;
+
+    while (terminal_foreground(master) == shell || terminal_foreground(master) == 0)
+        turn(&client);
+    assert_int_equal(channel_signal(client.channel, SIGTERM, WIRE_SCOPE_GROUP, NO_CGROUPS), 0);
+    run_to_end(&client);
+    assert_int_equal(client.exit.kind, WIRE_EXIT_CODE);
+    assert_int_equal(client.exit.value, 128 + SIGTERM);
+    finish(&client);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -424,11 +526,24 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_collect),      cmocka_unit_test(test_stream),       cmocka_unit_test(test_much_output),
-        cmocka_unit_test(test_window),       cmocka_unit_test(test_cap),          cmocka_unit_test(test_much_input),
-        cmocka_unit_test(test_input_bounds), cmocka_unit_test(test_input_closed), cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_not_started),  cmocka_unit_test(test_resume),       cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_collect),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_much_output),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_cap),
+        cmocka_unit_test(test_much_input),
+        cmocka_unit_test(test_input_bounds),
+        cmocka_unit_test(test_input_closed),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_not_started),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_release),
+        cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_terminal_input),
+        cmocka_unit_test(test_terminal_hang_up),
+        cmocka_unit_test(test_terminal_reopened),
+        cmocka_unit_test(test_terminal_signal),
     };
     return cmocka_run_group_tests_name("init/channel", tests, set_up, NULL);
 }

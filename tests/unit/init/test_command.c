@@ -48,7 +48,7 @@ static struct outcome run_with_input(const struct wire_exec *exec, const char *s
                                      const char *input)
 {
     struct outcome outcome = {0};
-    struct command_pipes pipes = {-1, -1, -1};
+    struct command_pipes pipes = {-1, -1, -1, -1};
     pid_t pid = -1;
 
     outcome.result = command_start(exec, strings, length, -1, &pipes, &pid, &outcome.failed);
@@ -244,7 +244,8 @@ TEST(test_refused)
         enum wire_failed failed;
     } rows[] = {
         {"no command", STRINGS("true"), 0, 0, 0, 1, "/", -EINVAL, WIRE_FAILED_SETUP},
-        {"a terminal", STRINGS("true"), 1, 0, WIRE_EXEC_TTY, 1, "/", -EINVAL, WIRE_FAILED_SETUP},
+        {"a missing command on a terminal", STRINGS("no-such-command"), 1, 0, WIRE_EXEC_TTY, 1, "/", -ENOENT,
+         WIRE_FAILED_PROGRAM},
         {"an unknown filter", STRINGS("true"), 1, 0, 0, 2, "/", -EINVAL, WIRE_FAILED_SETUP},
         {"fewer arguments than it says", STRINGS("true\0a"), 3, 0, 0, 1, "/", -EINVAL, WIRE_FAILED_SETUP},
         {"fewer variables than it says", STRINGS("true\0A=1"), 1, 2, 0, 1, "/", -EINVAL, WIRE_FAILED_SETUP},
