@@ -216,6 +216,14 @@ static int set_state(struct run_options *options, const char *value, struct erro
     return 0;
 }
 
+static int set_tty(struct run_options *options, const char *value, struct error *err)
+{
+    (void)value;
+    (void)err;
+    options->tty = true;
+    return 0;
+}
+
 static int set_stats(struct run_options *options, const char *value, struct error *err)
 {
     (void)value;
@@ -267,6 +275,7 @@ static const struct {
      "yours; repeatable"},
     {"--put", "HOST:GUEST", add_put, "copy a file into the sandbox before the command starts; repeatable"},
     {"--get", "GUEST:HOST", add_get, "copy a file out of the sandbox when the command has ended; repeatable"},
+    {"--tty", NULL, set_tty, "give the command a terminal, as bash and vim want it; also -t"},
     {"--stats", NULL, set_stats, "print time per step, CPU, memory and processes to standard error"},
     {"--json", NULL, set_json, "print one JSON object with output and result instead of the output"},
     {"--state", "FOLDER", set_state, "where Hutch keeps its files (default /var/lib/hutch, or HUTCH_STATE)"},
@@ -304,6 +313,11 @@ static int unknown_option(const char *name, struct error *err)
     return error_set(err, ERROR_INVALID, 0, "unknown option %.60s; 'hutch run --help' lists them", name);
 }
 
+static const struct {
+    const char *name;
+    const char *stands_for;
+} short_names[] = {{"-h", "--help"}, {"-t", "--tty"}};
+
 /* One option at *argv, which moves behind it. */
 static int take_option(char ***argv, struct run_options *options, struct error *err)
 {
@@ -312,9 +326,11 @@ static int take_option(char ***argv, struct run_options *options, struct error *
     size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
     char name[64];
 
-    if (strcmp(word, "-h") == 0)
-        word = "--help", length = 6;
     (void)snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
+    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++) {
+        if (strcmp(name, short_names[i].name) == 0)
+            (void)snprintf(name, sizeof name, "%s", short_names[i].stands_for);
+    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(name, rows[i].name) != 0)
             continue;
@@ -340,6 +356,8 @@ static int check_together(struct run_options *options, struct error *err)
     options->disk_is_image = options->disk_bytes > options->memory_bytes / 2;
     if (options->disk_is_image && options->disk_bytes < MIB)
         return error_set(err, ERROR_INVALID, 0, "--disk: more than half of --memory is kept in a file, of at least 1M");
+    if (options->tty && options->json)
+        return error_set(err, ERROR_INVALID, 0, "--tty shows a terminal's output, --json collects it: choose one");
     if (options->command == NULL || options->command[0] == NULL)
         return error_set(err, ERROR_INVALID, 0, "no command; usage: hutch run [options] -- COMMAND [ARGUMENT...]");
     if (options->command[0][0] == '\0')

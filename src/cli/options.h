@@ -50,6 +50,7 @@ struct run_options {
     struct option_copies puts; /* before the command */
     struct option_copies gets; /* after it */
     const char *state;
+    bool tty;
     bool stats;
     bool json;
     bool help;

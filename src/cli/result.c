@@ -101,6 +101,11 @@ static void explain_not_started(const struct result *result, const struct run_op
         (void)fprintf(stderr, "hutch: preparing the process for %s: %s\n", command, strerror((int)result->exit.value));
         return;
     }
+    if (result->exit.failed == WIRE_FAILED_TERMINAL) {
+        (void)fprintf(stderr, "hutch: making a terminal in the sandbox: %s (--tty)\n",
+                      strerror((int)result->exit.value));
+        return;
+    }
     switch (result->exit.value) {
     case ENOENT:
         if (strchr(command, '/') == NULL)

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/session.h"
+#include "cli/terminal.h"
 #include "keeper/keeper.h"
 
 #include <fcntl.h>
@@ -32,6 +33,7 @@ struct run {
     struct session session;
     int signal_fd;
     bool stdin_is_terminal;
+    bool at_terminal;     /* the caller's terminal is the command's */
     uint64_t deadline_ns; /* 0: none */
     bool killed;          /* the deadline has passed once */
     uint64_t copies;      /* so far */
@@ -64,6 +66,54 @@ static bool is_to_end(int number)
     return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
 
+static int resize(struct run *run, struct error *err)
+{
+    uint16_t rows;
+    uint16_t columns;
+
+    terminal_size(&rows, &columns);
+    return session_resize(&run->session, rows, columns, err);
+}
+
+/* The caller's terminal is the command's from now on; again, when we were stopped. */
+static int take_terminal(struct run *run, struct error *err)
+{
+    struct error gone;
+
+    run->at_terminal = true;
+    if (terminal_in_background()) {
+        (void)kill(0, SIGTTOU); /* as any program that wants the terminal; SIGCONT brings us here again */
+        return 0;
+    }
+    /* SIGCONT also follows the SIGHUP of a terminal that is no more. */
+    return terminal_enter(&gone) < 0 ? session_hang_up(&run->session, err) : resize(run, err);
+}
+
+/* What is different when the command has a terminal. 1: nothing is left to be done. */
+static int handle_terminal_signal(struct run *run, int number, struct error *err)
+{
+    int r;
+
+    switch (number) {
+    case SIGWINCH:
+        r = resize(run, err);
+        return r < 0 ? r : 1;
+    case SIGTSTP:
+        terminal_pause();
+        return 0;
+    case SIGCONT:
+        return take_terminal(run, err);
+    case SIGHUP:
+    case SIGTERM: /* which a shell would ignore, but not that its terminal goes */
+        if (run->session.sinks[0].broken_told)
+            return 0; /* it did, all the same */
+        r = session_hang_up(&run->session, err);
+        return r < 0 ? r : 1;
+    default:
+        return 0;
+    }
+}
+
 static int handle_signal(struct run *run, struct error *err)
 {
     struct signalfd_siginfo info;
@@ -73,8 +123,9 @@ static int handle_signal(struct run *run, struct error *err)
     int number = (int)info.ssi_signo;
     if (run->session.transfer != NULL && is_to_end(number))
         return error_set(err, ERROR_SYSTEM, EINTR, "copying a file");
-    if (number == SIGWINCH)
-        return 0; /* there is no terminal inside to resize */
+    int handled = run->at_terminal ? handle_terminal_signal(run, number, err) : number == SIGWINCH;
+    if (handled != 0)
+        return handled < 0 ? handled : 0;
     int r = session_signal(&run->session, number == SIGTSTP ? SIGSTOP : number,
                            number == SIGTSTP || number == SIGCONT ? WIRE_SCOPE_TREE : WIRE_SCOPE_GROUP, err);
     if (r == 0 && number == SIGTSTP)
@@ -85,7 +136,7 @@ static int handle_signal(struct run *run, struct error *err)
 /* Reading a terminal from the background would stop us; a local program that does not read is not stopped. */
 static bool may_read_stdin(const struct run *run)
 {
-    return session_stdin_room(&run->session) > 0 && (!run->stdin_is_terminal || tcgetpgrp(STDIN_FILENO) == getpgrp());
+    return session_stdin_room(&run->session) > 0 && (!run->stdin_is_terminal || !terminal_in_background());
 }
 
 static int handle_stdin(struct run *run, struct error *err)
@@ -98,6 +149,8 @@ static int handle_stdin(struct run *run, struct error *err)
     ssize_t n = read(STDIN_FILENO, data, room);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
+    if (n <= 0 && run->session.options->tty)
+        return session_hang_up(&run->session, err);
     return session_send_stdin(&run->session, data, n > 0 ? (size_t)n : 0, err);
 }
 
@@ -321,16 +374,20 @@ static int run_command(struct run *run, struct error *err)
     set_deadline(run, START_LIMIT_MS);
     if (r == 0 && run->session.options->puts.count > 0)
         r = put_files(run, err);
+    if (r == 0 && run->session.options->tty)
+        r = take_terminal(run, err);
     while (r == 0 && run->session.state != SESSION_ENDED)
         r = poll_once(run, err);
+    if (r == 0)
+        flush_sinks(run);
+    terminal_leave();
+    run->at_terminal = false;
     if (r == 0)
         r = get_files(run, err);
     if (r == 0)
         r = session_measure(&run->session, err);
     if (r == 0 && !run->session.result.has_exit && !run->session.result.timed_out && run->session.result.oom_kills == 0)
         r = ended_early(&run->session, err);
-    if (r == 0)
-        flush_sinks(run);
     return r;
 }
 
@@ -347,7 +404,8 @@ static int tell(struct run *run, const struct run_options *options)
     if (options->stats)
         result_print_stats(result);
     for (int i = 0; i < 2; i++) {
-        if (run->session.sinks[i].error == 0)
+        /* A terminal that was hung up says EIO: its reader has gone. */
+        if (run->session.sinks[i].error == 0 || (options->tty && run->session.sinks[i].error == EIO))
             continue;
         (void)fprintf(stderr, "hutch: writing %s: %s\n", i == 0 ? "standard output" : "standard error",
                       strerror(run->session.sinks[i].error));
@@ -387,12 +445,16 @@ int run_main(char **argv)
     if (r == 0 && geteuid() != 0)
         r = error_set(&err, ERROR_DENIED, 0,
                       "making a sandbox needs root (what runs in it has none): sudo hutch run ...");
+    if (r == 0 && options.tty)
+        r = terminal_check(&err);
     if (r < 0) {
         result_print_error(&err, STEP_NONE, wants_json(argv));
         options_release(&options);
         return EXIT_HUTCH;
     }
     session_init(&run.session, &options, start_ns);
+    if (options.tty)
+        run.session.sinks[0].fd = terminal_open_output();
     r = run_command(&run, &err);
     if (r < 0) {
         advice_add(run.session.failed_step, &err);

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "cli/host.h"
+#include "cli/terminal.h"
 #include "cli/words.h"
 #include "keeper/keeper.h"
 #include "keeper/zygote.h"
@@ -169,7 +170,7 @@ static int send_create(struct session *session, const struct create_parts *parts
                 .sandbox = SANDBOX,
                 .flags = (options->root != NULL ? WIRE_CREATE_FOLDER : 0) |
                          (options->root_rw ? WIRE_CREATE_ROOT_RW : 0) |
-                         (options->disk_is_image ? WIRE_CREATE_IMAGE : 0) |
+                         (options->disk_is_image ? WIRE_CREATE_IMAGE : 0) | (options->tty ? WIRE_CREATE_TERMINAL : 0) |
                          (options->stats || options->json ? WIRE_CREATE_TIMES : 0),
                 .memory_bytes = options->memory_bytes,
                 .disk_bytes = options->disk_bytes,
@@ -251,7 +252,8 @@ int session_execute(struct session *session, struct error *err)
     struct wire_message message = {
         .type = WIRE_EXEC,
         .exec = {.channel = CHANNEL,
-                 .flags = (options->json ? WIRE_EXEC_COLLECT : 0) | WIRE_EXEC_STDIN,
+                 .flags =
+                     (options->json ? WIRE_EXEC_COLLECT : 0) | WIRE_EXEC_STDIN | (options->tty ? WIRE_EXEC_TTY : 0),
                  .filter = (uint8_t)options->filter,
                  .uid = options->uid,
                  .gid = options->uid,
@@ -262,6 +264,8 @@ int session_execute(struct session *session, struct error *err)
                  .folder = wire_str(options->folder)},
     };
 
+    if (options->tty)
+        terminal_size(&message.exec.rows, &message.exec.columns);
     int r = words_gather(options, &strings, &message.exec.argc, &message.exec.envc);
     if (r < 0)
         r = error_set(err, ERROR_LIMIT, E2BIG, "the arguments and the environment may be %d KiB together",
@@ -472,6 +476,29 @@ int session_signal(struct session *session, int signal_number, enum wire_scope s
     return session->state == SESSION_ENDED ? 0 : session_send(session, &message, err);
 }
 
+int session_resize(struct session *session, uint16_t rows, uint16_t columns, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_RESIZE,
+                                   .resize = {.channel = CHANNEL, .rows = rows, .columns = columns}};
+
+    return session->state == SESSION_ENDED ? 0 : session_send(session, &message, err);
+}
+
+static int close_stream(struct session *session, size_t stream, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_CLOSE,
+                                   .close = {.channel = CHANNEL, .stream = (uint8_t)(WIRE_STREAM_STDOUT + stream)}};
+
+    session->sinks[stream].broken_told = true;
+    return session_send(session, &message, err);
+}
+
+int session_hang_up(struct session *session, struct error *err)
+{
+    session->has_stdin = false;
+    return session->state == SESSION_ENDED || session->sinks[0].broken_told ? 0 : close_stream(session, 0, err);
+}
+
 int session_acknowledge(struct session *session, struct error *err)
 {
     struct sink *sinks = session->sinks;
@@ -479,13 +506,9 @@ int session_acknowledge(struct session *session, struct error *err)
 
     if (session->state != SESSION_RUNNING)
         return 0;
-    for (uint8_t i = 0; i < 2 && r == 0; i++) {
-        if (!sinks[i].broken || sinks[i].broken_told)
-            continue;
-        struct wire_message message = {.type = WIRE_CLOSE,
-                                       .close = {.channel = CHANNEL, .stream = (uint8_t)(WIRE_STREAM_STDOUT + i)}};
-        sinks[i].broken_told = true;
-        r = session_send(session, &message, err);
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        if (sinks[i].broken && !sinks[i].broken_told)
+            r = close_stream(session, i, err);
     }
     if (r == 0 && (sink_ack_due(&sinks[0]) || sink_ack_due(&sinks[1]))) {
         struct wire_message message = {

@@ -57,6 +57,10 @@ _must_use_ int session_send_stdin(struct session *session, const void *data, siz
 
 _must_use_ int session_signal(struct session *session, int signal_number, enum wire_scope scope, struct error *err);
 
+/* The terminal inside: it has this size now; the one outside is gone, or as good as gone. */
+_must_use_ int session_resize(struct session *session, uint16_t rows, uint16_t columns, struct error *err);
+_must_use_ int session_hang_up(struct session *session, struct error *err);
+
 /* Acknowledge what was written; tell the command about readers that have gone. */
 _must_use_ int session_acknowledge(struct session *session, struct error *err);
 

@@ -41,8 +41,9 @@ int words_gather(const struct run_options *options, struct buf *strings, uint32_
 {
     const char *const given[] = {options->uid == 0 ? "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
                                                    : "PATH=/usr/local/bin:/usr/bin:/bin",
-                                 "HOME=/home/sandbox", "LANG=C.UTF-8"};
-    size_t given_count = sizeof given / sizeof *given;
+                                 "HOME=/home/sandbox", "LANG=C.UTF-8", "TERM"};
+    /* What a terminal can do is told by the one the caller sits at. */
+    size_t given_count = sizeof given / sizeof *given - (options->tty ? 0 : 1);
     uint32_t argc = 0;
     uint32_t envc = 0;
     int r = 0;

@@ -12,7 +12,7 @@ import tempfile
 from kernel import Kernel, Unavailable
 
 # Beside the essential packages, and with what they depend on. Node may have come from elsewhere.
-PACKAGES = "python3 procps iproute2 kmod mount e2fsprogs mawk libcmocka0 libseccomp2".split()
+PACKAGES = "python3 procps iproute2 kmod mount e2fsprogs mawk vim-tiny less libcmocka0 libseccomp2".split()
 WELCOME = ["nodejs"]
 LEFT_OUT = re.compile(
     r"/usr/(include|games|src|share/(doc|doc-base|man|info|locale|lintian|bash-completion|perl.*|i18n|zoneinfo)"

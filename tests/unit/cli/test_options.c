@@ -44,7 +44,7 @@ TEST(test_defaults)
     assert_string_equal(options->state, "/var/lib/hutch");
     assert_true(options->cpu_milli == 0 && options->file_bytes == 0 && options->timeout_ms == 0);
     assert_true(options->env_count == 0 && options->dir_count == 0 && options->root == NULL);
-    assert_false(options->root_rw || options->stats || options->json || options->help);
+    assert_false(options->root_rw || options->stats || options->json || options->tty || options->help);
     options_release(&parsed.options);
 }
 
@@ -80,6 +80,8 @@ static const struct {
     {NUMBER("--filter", "standard", filter, WIRE_FILTER_STANDARD)},
     {NUMBER("--stats", NULL, stats, true)},
     {NUMBER("--json", NULL, json, true)},
+    {NUMBER("--tty", NULL, tty, true)},
+    {NUMBER("-t", NULL, tty, true)},
     {NUMBER("--help", NULL, help, true)},
     {NUMBER("-h", NULL, help, true)},
 };
@@ -202,6 +204,9 @@ static const struct {
     {{"--memory", NULL}, "--memory needs a value: --memory SIZE"},
     {{"--dir", NULL}, "--dir needs a value"},
     {{"--json=1", "true"}, "--json takes no value"},
+    {{"-t=1", "true"}, "--tty takes no value"},
+    {{"-T", "true"}, "unknown option -T"},
+    {{"--tty", "--json", "true"}, "--tty shows a terminal's output, --json collects it: choose one"},
     {{"--stats=", "true"}, "--stats takes no value"},
     {{"--memroy", "1G", "true"}, "did you mean --memory?"},
     {{"--time-out=1", "true"}, "did you mean --timeout?"},

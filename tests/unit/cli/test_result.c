@@ -37,6 +37,10 @@ static const struct {
      {.has_exit = true, .exit = {.kind = WIRE_EXIT_NOT_STARTED, .value = EPERM, .failed = WIRE_FAILED_SETUP}},
      125,
      LIMIT_NONE},
+    {"no terminal",
+     {.has_exit = true, .exit = {.kind = WIRE_EXIT_NOT_STARTED, .value = ENOENT, .failed = WIRE_FAILED_TERMINAL}},
+     125,
+     LIMIT_NONE},
     {"never heard of again", {0}, 125, LIMIT_NONE},
     {"too late", {.timed_out = true, ENDED(WIRE_EXIT_SIGNAL, SIGKILL)}, 124, LIMIT_TIME},
     {"too late, and nothing said", {.timed_out = true}, 124, LIMIT_TIME},
@@ -146,6 +150,8 @@ TEST(test_explain)
         {{ENDED(WIRE_EXIT_NOT_STARTED, EACCES)}, "hutch: prog: Permission denied\n"},
         {{.has_exit = true, .exit = {.kind = WIRE_EXIT_NOT_STARTED, .value = ENOENT, .failed = WIRE_FAILED_FOLDER}},
          "hutch: the working folder /workspace: No such file or directory (--workdir)\n"},
+        {{.has_exit = true, .exit = {.kind = WIRE_EXIT_NOT_STARTED, .value = EIO, .failed = WIRE_FAILED_TERMINAL}},
+         "hutch: making a terminal in the sandbox: Input/output error (--tty)\n"},
     };
 
     for (size_t i = 0; i < COUNT(texts); i++)

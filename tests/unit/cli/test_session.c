@@ -216,12 +216,40 @@ TEST(test_acknowledge)
     tear_down(&guest);
 }
 
+/* The terminal inside has a size and may be hung up, once; the command reads nothing from it then. */
+TEST(test_terminal)
+{
+    struct guest guest;
+
+    set_up(&guest, SESSION_RUNNING);
+    assert_int_equal(session_resize(&guest.session, 50, 132, &guest.err), 0);
+    struct wire_message message = hear(&guest);
+    assert_int_equal(message.type, WIRE_RESIZE);
+    assert_int_equal(message.resize.channel, 1);
+    assert_int_equal(message.resize.rows, 50);
+    assert_int_equal(message.resize.columns, 132);
+    assert_true(session_stdin_room(&guest.session) > 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(session_hang_up(&guest.session, &guest.err), 0);
+    message = hear(&guest);
+    assert_int_equal(message.type, WIRE_CLOSE);
+    assert_int_equal(message.close.stream, WIRE_STREAM_STDOUT);
+    assert_int_equal(session_stdin_room(&guest.session), 0);
+    guest.session.sinks[0].broken = true; /* which is no news then */
+    assert_int_equal(session_acknowledge(&guest.session, &guest.err), 0);
+    guest.session.state = SESSION_ENDED;
+    assert_int_equal(session_resize(&guest.session, 1, 1, &guest.err), 0);
+    uint8_t byte;
+    assert_int_equal(recv(guest.end, &byte, 1, 0), -1);
+    tear_down(&guest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),        cmocka_unit_test(test_exit), cmocka_unit_test(test_descriptors),
-        cmocka_unit_test(test_too_much_output), cmocka_unit_test(test_gone), cmocka_unit_test(test_input),
-        cmocka_unit_test(test_acknowledge),
+        cmocka_unit_test(test_messages),        cmocka_unit_test(test_exit),     cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_too_much_output), cmocka_unit_test(test_gone),     cmocka_unit_test(test_input),
+        cmocka_unit_test(test_acknowledge),     cmocka_unit_test(test_terminal),
     };
     return cmocka_run_group_tests_name("cli/session", tests, NULL, NULL);
 }
