@@ -7,9 +7,9 @@
 #include "cli/doctor.h"
 
 #include "base/fd.h"
+#include "base/nearest.h"
 #include "cli/doctor/attempt.h"
 #include "cli/doctor/report.h"
-#include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/result.h"
 

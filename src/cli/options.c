@@ -1,7 +1,7 @@
 #include "cli/options.h"
 
+#include "base/nearest.h"
 #include "base/parse.h"
-#include "cli/nearest.h"
 #include "keeper/request.h"
 
 #include <stdio.h>

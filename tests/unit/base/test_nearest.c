@@ -1,4 +1,4 @@
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "test.h"
 
 static const char *nearest_of(const char *word)
@@ -47,5 +47,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_near), cmocka_unit_test(test_far),
                                        cmocka_unit_test(test_first)};
-    return cmocka_run_group_tests_name("cli/nearest", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("base/nearest", tests, NULL, NULL);
 }
