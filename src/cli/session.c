@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "cli/beside.h"
 #include "cli/host.h"
 #include "cli/terminal.h"
 #include "cli/words.h"
@@ -59,28 +60,6 @@ void session_release(struct session *session)
     sink_release(&session->sinks[1]);
 }
 
-/* Init lies beside this program, or where an installation puts it, wherever that was put. */
-static int open_init(int *ret_fd, struct error *err)
-{
-    static const char *const places[] = {"/hutch-init", "/../libexec/hutch/hutch-init"};
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
-    int fd = -1;
-
-    path[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(path, '/');
-    for (size_t i = 0; slash != NULL && fd < 0 && i < sizeof places / sizeof *places; i++) {
-        memcpy(slash, places[i], strlen(places[i]) + 1);
-        fd = open(path, O_PATH | O_CLOEXEC);
-    }
-    if (fd < 0)
-        fd = open(HUTCH_LIBEXEC "/hutch-init", O_PATH | O_CLOEXEC);
-    if (fd < 0)
-        return error_errno(err, "opening hutch-init beside this program or in %s", HUTCH_LIBEXEC);
-    *ret_fd = fd;
-    return 0;
-}
-
 static int start_keeper(struct session *session, struct error *err)
 {
     struct keeper_options options = {
@@ -96,7 +75,7 @@ static int start_keeper(struct session *session, struct error *err)
     int r = zygote_start(true, &options.zygote_fd, &options.zygote_pidfd, err);
 
     if (r == 0)
-        r = open_init(&session->init_fd, err);
+        r = beside_open("hutch-init", &session->init_fd, err);
     if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         r = error_errno(err, "making a socket pair");
     if (r < 0) {
