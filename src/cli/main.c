@@ -2,6 +2,7 @@
  * hutch: the command line. Its verbs need no daemon and so this program links nothing but libc, base, wire and the
  * keeper.
  */
+#include "cli/attack.h"
 #include "cli/doctor.h"
 #include "cli/result.h"
 #include "cli/run.h"
@@ -15,6 +16,7 @@ static int print_help(char **argv)
     printf("usage: hutch VERB [options]\n\n"
            "  run       run a command in a sandbox of its own ('hutch run --help')\n"
            "  doctor    say whether a sandbox can be made on this machine, and what is missing\n"
+           "  attack    attack this machine's sandboxes, and see everything refused\n"
            "  version   print the version\n"
            "  help      this text\n");
     return 0;
@@ -31,8 +33,8 @@ static const struct {
     const char *name;
     int (*main)(char **argv);
 } verbs[] = {
-    {"run", run_main},  {"doctor", doctor_main},    {"help", print_help},         {"--help", print_help},
-    {"-h", print_help}, {"version", print_version}, {"--version", print_version},
+    {"run", run_main},      {"doctor", doctor_main}, {"attack", attack_main},    {"help", print_help},
+    {"--help", print_help}, {"-h", print_help},      {"version", print_version}, {"--version", print_version},
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hutch and hutch-init hold what the design's table allows and nothing else: ldd, readelf, nm and the link maps."""
+"""hutch, hutch-init and hutch-attack hold what the design's table allows and nothing else: ldd, readelf, nm and the link maps."""
 
 import pathlib
 import re
@@ -7,9 +7,16 @@ import subprocess
 
 from harness import BUILD, HUTCH, SANITIZED, Skipped, case, check, equal, main
 
-PROGRAMS = {"hutch": HUTCH, "hutch-init": str(pathlib.Path(HUTCH).with_name("hutch-init"))}
-LIBRARIES = {"hutch": {"base", "wire", "keeper", "cli"}, "hutch-init": {"base", "wire", "init"}}
-OBJECTS = {"hutch": "main.c.o", "hutch-init": "init.c.o"}
+PROGRAMS = {
+    "hutch": HUTCH,
+    **{name: str(pathlib.Path(HUTCH).with_name(name)) for name in ("hutch-init", "hutch-attack")},
+}
+LIBRARIES = {
+    "hutch": {"base", "wire", "keeper", "cli"},
+    "hutch-init": {"base", "wire", "init"},
+    "hutch-attack": {"base", "attack"},
+}
+OBJECTS = {"hutch": "main.c.o", "hutch-init": "init.c.o", "hutch-attack": "main.c.o"}
 LIBC = {"libc.a", "libgcc.a", "libgcc_eh.a"}
 START_FILES = {"rcrt1.o", "crti.o", "crtbeginS.o", "crtendS.o", "crtn.o"}
 # Who may use whom: each library, and those below it.
@@ -19,6 +26,7 @@ BELOW = {
     "keeper": {"base", "wire"},
     "init": {"base", "wire"},
     "cli": {"base", "wire", "keeper"},
+    "attack": {"base"},
 }
 
 
@@ -44,7 +52,7 @@ def linked_files(program: str) -> tuple[set[str], set[str]]:
 
 @case
 def static() -> None:
-    "both programs are static: no interpreter, no library, for ldd and readelf alike"
+    "all programs are static: no interpreter, no library, for ldd and readelf alike"
     released_only()
     for name, path in PROGRAMS.items():
         check(
@@ -79,7 +87,7 @@ def symbols(library: str, *, defined: bool) -> set[str]:
 
 @case
 def directions() -> None:
-    "dependencies point one way: base <- wire <- keeper, init; cli uses keeper; nobody uses what is beside or above"
+    "dependencies point one way: base <- wire <- keeper, init; cli uses keeper; attack base alone; nobody uses what is beside or above"
     defined = {library: symbols(library, defined=True) for library in BELOW}
     for library, below in BELOW.items():
         check(defined[library], f"lib{library} defines nothing")
