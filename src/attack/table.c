@@ -55,7 +55,46 @@
     ROW(unknown_calls)                                                                                                 \
     ROW(unmount)                                                                                                       \
     ROW(userfaultfd)                                                                                                   \
-    ROW(x32_calls)
+    ROW(x32_calls)                                                                                                     \
+    ROW(binfmt_misc)                                                                                                   \
+    ROW(cgroup_files)                                                                                                  \
+    ROW(core_pattern)                                                                                                  \
+    ROW(device_in_template)                                                                                            \
+    ROW(device_nodes)                                                                                                  \
+    ROW(devices)                                                                                                       \
+    ROW(dir_through_symlink)                                                                                           \
+    ROW(escape_sequences)                                                                                              \
+    ROW(file_capabilities)                                                                                             \
+    ROW(host_files)                                                                                                    \
+    ROW(host_usr)                                                                                                      \
+    ROW(kernel_memory)                                                                                                 \
+    ROW(kernel_settings)                                                                                               \
+    ROW(leaked_descriptors)                                                                                            \
+    ROW(proc_of_init)                                                                                                  \
+    ROW(proc_writable)                                                                                                 \
+    ROW(read_only_root)                                                                                                \
+    ROW(release_agent)                                                                                                 \
+    ROW(runtime_as_command)                                                                                            \
+    ROW(runtime_binary)                                                                                                \
+    ROW(set_uid_files)                                                                                                 \
+    ROW(set_uid_in_root)                                                                                               \
+    ROW(set_uid_in_template)                                                                                           \
+    ROW(set_uid_outside)                                                                                               \
+    ROW(swapped_dev)                                                                                                   \
+    ROW(swapped_proc)                                                                                                  \
+    ROW(swapped_workspace)                                                                                             \
+    ROW(sys)                                                                                                           \
+    ROW(sysrq_trigger)                                                                                                 \
+    ROW(template_console_symlink)                                                                                      \
+    ROW(template_dev_fifo)                                                                                             \
+    ROW(template_dev_null_symlink)                                                                                     \
+    ROW(template_dev_symlink)                                                                                          \
+    ROW(template_false_proc)                                                                                           \
+    ROW(template_proc_symlink)                                                                                         \
+    ROW(template_tmp_symlink)                                                                                          \
+    ROW(template_workspace_symlink)                                                                                    \
+    ROW(up_and_out)                                                                                                    \
+    ROW(working_folder)
 
 #define DECLARE(name) extern const struct attack attack_##name;
 ATTACKS(DECLARE)
