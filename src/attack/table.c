@@ -94,7 +94,21 @@
     ROW(template_tmp_symlink)                                                                                          \
     ROW(template_workspace_symlink)                                                                                    \
     ROW(up_and_out)                                                                                                    \
-    ROW(working_folder)
+    ROW(working_folder)                                                                                                \
+    ROW(abstract_socket)                                                                                               \
+    ROW(file_locks)                                                                                                    \
+    ROW(file_watches)                                                                                                  \
+    ROW(kill_everybody)                                                                                                \
+    ROW(kill_init)                                                                                                     \
+    ROW(loopback)                                                                                                      \
+    ROW(message_queues)                                                                                                \
+    ROW(network)                                                                                                       \
+    ROW(posix_queue)                                                                                                   \
+    ROW(process_list)                                                                                                  \
+    ROW(shared_memory)                                                                                                 \
+    ROW(signals)                                                                                                       \
+    ROW(temporary_files)                                                                                               \
+    ROW(unix_socket)
 
 #define DECLARE(name) extern const struct attack attack_##name;
 ATTACKS(DECLARE)
