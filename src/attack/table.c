@@ -108,7 +108,41 @@
     ROW(shared_memory)                                                                                                 \
     ROW(signals)                                                                                                       \
     ROW(temporary_files)                                                                                               \
-    ROW(unix_socket)
+    ROW(unix_socket)                                                                                                   \
+    ROW(cpu)                                                                                                           \
+    ROW(cpu_limit)                                                                                                     \
+    ROW(daemon)                                                                                                        \
+    ROW(disk_fallocate)                                                                                                \
+    ROW(disk_image)                                                                                                    \
+    ROW(disk_many_files)                                                                                               \
+    ROW(disk_one_file)                                                                                                 \
+    ROW(disk_sparse)                                                                                                   \
+    ROW(file_watch_instances)                                                                                          \
+    ROW(folders)                                                                                                       \
+    ROW(fork_bomb)                                                                                                     \
+    ROW(ignored_signals)                                                                                               \
+    ROW(inodes)                                                                                                        \
+    ROW(memory)                                                                                                        \
+    ROW(memory_in_files)                                                                                               \
+    ROW(memory_locks)                                                                                                  \
+    ROW(memory_memfd)                                                                                                  \
+    ROW(memory_names)                                                                                                  \
+    ROW(memory_of_children)                                                                                            \
+    ROW(memory_page_tables)                                                                                            \
+    ROW(memory_pipes)                                                                                                  \
+    ROW(memory_queues)                                                                                                 \
+    ROW(memory_shared)                                                                                                 \
+    ROW(memory_sockets)                                                                                                \
+    ROW(memory_swapped)                                                                                                \
+    ROW(memory_tcp)                                                                                                    \
+    ROW(open_files)                                                                                                    \
+    ROW(output_flood)                                                                                                  \
+    ROW(output_not_utf8)                                                                                               \
+    ROW(output_one_line)                                                                                               \
+    ROW(pending_signals)                                                                                               \
+    ROW(stopped_processes)                                                                                             \
+    ROW(thread_bomb)                                                                                                   \
+    ROW(zombies)
 
 #define DECLARE(name) extern const struct attack attack_##name;
 ATTACKS(DECLARE)
