@@ -1,11 +1,12 @@
 # Hutch. Each goal says what it does and ends in a clear yes or no.
 #
-#   make                 build build/hutch and build/hutch-init
+#   make                 build build/hutch and its helpers
 #   make run             set up, build, and show a sandboxed command's output
 #   make test            set up, build, and run every test, plain and with ASan and UBSan
 #   make test-unit       unit tests and fuzz corpora        make test-integration   the real programs on the real kernel
-#   make test-vm         the same on Debian's kernel with nothing but cgroup v2, in QEMU
+#   make test-adversarial  every attack of `hutch attack`, plain and with ASan
 #   make test-fault      single system calls and allocations fail
+#   make test-vm         unit, integration and adversarial tests on Debian's kernel with nothing but cgroup v2, in QEMU
 #   make bench           measure against this machine's peers (make bench-peers installs them)
 #   make fuzz            fuzz every parser (FUZZ_SECONDS each)
 #   make lint            clang-format, clang-tidy, -fanalyzer, house rules
@@ -17,7 +18,7 @@ FUZZ_SECONDS ?= 60
 BUILD := build
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-vm run test test-unit test-integration test-fault test-vm bench bench-peers fuzz lint install clean
+.PHONY: build setup setup-vm run test test-unit test-integration test-adversarial test-fault test-vm bench bench-peers fuzz lint install clean
 
 setup:
 	@tools/setup
@@ -49,6 +50,9 @@ test-unit: build build-asan
 
 test-integration: build
 	@tools/test --label integration $(BUILD)
+
+test-adversarial: build build-asan
+	@tools/test --label adversarial $(BUILD) $(BUILD)/asan
 
 test-fault: build
 	@tools/test --label fault $(BUILD)

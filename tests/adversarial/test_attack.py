@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""`hutch attack`, a line of TAP for each attack: refused, with host and neighbour unharmed, or not there at all on this
+kernel, which is said. And nothing of all the sandboxes is left."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+
+import harness
+
+LEAST = 80
+
+
+def tap(number: int, held: bool, name: str, *comments: str) -> None:
+    print(f"{'ok' if held else 'not ok'} {number} - {name}")
+    for comment in comments:
+        print(f"# {comment}")
+
+
+def main() -> None:
+    if os.geteuid() != 0:
+        sys.exit("these tests make sandboxes and need root")
+    before = harness.traces()
+    with tempfile.TemporaryDirectory(prefix="hutch-test-", dir="/var/tmp") as state:
+        words = [harness.HUTCH, "attack", "--json", "--state", state, *sys.argv[1:]]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        print("\n".join(f"# {line}" for line in done.stderr.splitlines()))
+        told = json.loads(done.stdout)
+        attacks = told["attacks"]
+        for number, attack in enumerate(attacks, 1):
+            held = attack["verdict"] in ("refused", "absent")
+            skip = f" # SKIP {attack['detail']}" if attack["verdict"] == "absent" else ""
+            tap(number, held, f"{attack['name']}: {attack['tries']}{skip}", *([attack["detail"]] if not held else []))
+        bad = [attack["name"] for attack in attacks if attack["verdict"] not in ("refused", "absent")]
+        number = len(attacks)
+        tap(number + 1, (done.returncode == 0) == (not bad) and told["all_refused"] == (not bad), "the status says so")
+        tap(number + 2, len(attacks) >= LEAST or len(sys.argv) > 1, f"there are at least {LEAST} attacks")
+        try:
+            harness.nothing_left(before)
+            clean = True
+            tap(number + 3, True, "no cgroup, instance or loop device is left")
+        except harness.Failed as failed:
+            clean = False
+            tap(number + 3, False, "no cgroup, instance or loop device is left", str(failed))
+    slowest = sorted(attacks, key=lambda attack: -attack["took_us"])[:5]
+    print("# slowest: " + ", ".join(f"{attack['name']} {attack['took_us'] / 1e6:.1f} s" for attack in slowest))
+    print(f"# {told['attempts']} attempts")
+    print(f"1..{number + 3}")
+    sys.exit(1 if bad or done.returncode != 0 or not clean else 0)
+
+
+main()
