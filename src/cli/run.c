@@ -215,7 +215,7 @@ static int handle_events(struct run *run, const struct pollfd *ready, struct err
         r = keeper_dispatch(session->keeper, err);
         r = r < 0 ? r : 0;
     }
-    if (r == 0 && ready[POLL_KEEPER].revents != 0 && ready[POLL_GUEST].revents == 0)
+    if (r == 0 && ready[POLL_KEEPER].revents != 0)
         r = session_handle_keeper(session, err);
     if (r == 0 && ready[POLL_STDIN].revents != 0)
         r = handle_stdin(run, err);

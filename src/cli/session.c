@@ -336,7 +336,9 @@ int session_handle_keeper(struct session *session, struct error *err)
             session->result.oom_kills = message.gone.oom_kills;
             session->result.processes_refused = message.gone.processes_refused;
         }
-        session->state = SESSION_ENDED;
+        /* What init said before it ended is still in the link, and comes first. */
+        if (session->guest_fd < 0)
+            session->state = SESSION_ENDED;
         return 0;
     default:
         fd_close_many(fds, fd_count);
@@ -409,10 +411,12 @@ int session_handle_guest(struct session *session, struct error *err)
     enum wire_state state = session->state == SESSION_STARTING ? WIRE_IN_STARTING : WIRE_IN_RUNNING;
     int r = link_receive(session->guest_fd, WIRE_BY_GUEST, state, frame, &message, NULL, NULL);
 
-    if (r == -EAGAIN)
-        return 0;
+    if (r == -EAGAIN || r == -ECONNRESET)
+        return 0; /* it ended with something unread; what it had said itself can still be heard */
     if (r == 0) {
         close_fd(&session->guest_fd); /* the keeper's GONE says why */
+        if (session->gone)
+            session->state = SESSION_ENDED;
         return 0;
     }
     if (r > 0)

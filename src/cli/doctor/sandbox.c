@@ -22,7 +22,7 @@ static int handle(struct session *session, const struct pollfd *ready, struct er
         r = keeper_dispatch(session->keeper, err);
         r = r < 0 ? r : 0;
     }
-    if (r == 0 && ready[2].revents != 0 && ready[0].revents == 0)
+    if (r == 0 && ready[2].revents != 0)
         r = session_handle_keeper(session, err);
     return r == 0 ? session_acknowledge(session, err) : r;
 }
