@@ -4,6 +4,7 @@
  *     inject --log FILE -- COMMAND...                               write down every call
  *     inject --log FILE ROLE KEY NTH ERROR -- COMMAND...            fail the NTH call KEY of ROLE with the errno ERROR;
  *                                                                   -1: kill the process in front of it
+ *                                                                   -2: kill the keeper then
  *
  * AS ROOT, tests only. A tracer of the whole tree, so that what fails is the real program, also where it has given up
  * every privilege and loaded its own filters. The call is not made: another one that has no effect is made in its
@@ -37,6 +38,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { FAULT_ORPHAN = -2 };
 enum { TRACEES_MAX = 64, KEY_SIZE = 128, EXIT_INJECT = 250 };
 
 enum role { ROLE_UNKNOWN, ROLE_KEEPER, ROLE_ZYGOTE, ROLE_HELPER, ROLE_CHILD, ROLE_INIT, ROLE_LAUNCH, ROLE_OTHER };
@@ -304,7 +306,7 @@ static void on_entry(struct tracee *tracee, const struct __ptrace_syscall_info *
     (void)fprintf(inject.log, "hit\n");
     (void)fflush(inject.log);
     if (inject.error < 0)
-        (void)kill(tracee->pid, SIGKILL);
+        (void)kill(inject.error == FAULT_ORPHAN ? inject.command : tracee->pid, SIGKILL);
     else
         replace_call(tracee, (long)info->entry.nr);
 }
