@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "keeper/mnt.h"
+#include "keeper/tree.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
@@ -83,25 +84,6 @@ static int layer_name(char name[NAME_SIZE])
     }
     (void)snprintf(name, NAME_SIZE, "host-%016llx", (unsigned long long)hash);
     return 0;
-}
-
-static void remove_tree(int dir, const char *name, int depth)
-{
-    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT || depth > COPY_DEPTH_MAX + 2)
-        return;
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            remove_tree(fd, entry->d_name, depth + 1);
-    }
-    if (folder != NULL)
-        (void)closedir(folder);
-    else
-        close_fd(&fd);
-    (void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
 static int copy_file(int from, const char *name, int to, mode_t mode)
@@ -257,7 +239,7 @@ static void remove_old(int layers, const char *keep)
             continue;
         _cleanup_fd_ int old = openat(layers, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) == 0)
-            remove_tree(layers, entry->d_name, 0);
+            tree_remove(layers, entry->d_name);
     }
     if (folder != NULL)
         (void)closedir(folder);
@@ -268,7 +250,7 @@ static int build(int layers, const char *name, struct error *err)
     static const char fresh[] = "new-host";
     mode_t before = umask(0022);
 
-    remove_tree(layers, fresh, 0);
+    tree_remove(layers, fresh);
     int r = mkdirat(layers, fresh, 0755) < 0 ? error_errno(err, "making a layer") : 0;
     if (r == 0) {
         _cleanup_fd_ int layer = openat(layers, fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -277,7 +259,7 @@ static int build(int layers, const char *name, struct error *err)
     if (r == 0 && renameat(layers, fresh, layers, name) < 0)
         r = error_errno(err, "renaming a layer");
     if (r < 0)
-        remove_tree(layers, fresh, 0);
+        tree_remove(layers, fresh);
     else
         remove_old(layers, name);
     (void)umask(before);
