@@ -53,6 +53,7 @@ function(hutch_filter name)
     add_custom_command(OUTPUT ${HUTCH_GENERATED}/${name}.inc
         COMMAND compile-filter ${CMAKE_SOURCE_DIR}/policy/seccomp ${name} > ${HUTCH_GENERATED}/${name}.inc
         DEPENDS compile-filter ${CMAKE_SOURCE_DIR}/policy/seccomp/refused ${CMAKE_SOURCE_DIR}/policy/seccomp/nosetid
+            ${CMAKE_SOURCE_DIR}/policy/seccomp/nocode
             ${CMAKE_SOURCE_DIR}/policy/seccomp/tight ${CMAKE_SOURCE_DIR}/policy/seccomp/standard
             ${CMAKE_SOURCE_DIR}/policy/seccomp/files
         COMMENT "compiling seccomp filter ${name}" VERBATIM)

@@ -209,6 +209,26 @@ static int add_get(struct run_options *options, const char *value, struct error 
     return add_copy(&options->gets, "--get", false, value, err);
 }
 
+/* NAME[,NAME...] */
+static int add_only(struct run_options *options, const char *value, struct error *err)
+{
+    char *rest = NULL;
+
+    if (options->only_words != NULL)
+        return error_set(err, ERROR_INVALID, 0, "--only: give one list, separated by commas");
+    if (value[0] == '\0' || value[0] == ',' || value[strlen(value) - 1] == ',' || strstr(value, ",,") != NULL)
+        return bad_value(err, "--only", value, "a list of programs such as ls,cat,python3");
+    options->only_words = strdup(value);
+    if (options->only_words == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "--only");
+    for (char *word = strtok_r(options->only_words, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        if (options->only_count == WIRE_ONLY_MAX)
+            return error_set(err, ERROR_LIMIT, 0, "--only: at most %d programs", WIRE_ONLY_MAX);
+        options->only[options->only_count++] = word;
+    }
+    return 0;
+}
+
 static int set_state(struct run_options *options, const char *value, struct error *err)
 {
     (void)err;
@@ -276,6 +296,9 @@ static const struct {
     {"--put", "HOST:GUEST", add_put, "copy a file into the sandbox before the command starts; repeatable"},
     {"--get", "GUEST:HOST", add_get, "copy a file out of the sandbox when the command has ended; repeatable"},
     {"--tty", NULL, set_tty, "give the command a terminal, as bash and vim want it; also -t"},
+    {"--only", "NAME[,NAME...]", add_only,
+     "let nothing be executed but these programs of /usr: held by the kernel, and no program makes code at run time "
+     "(node needs --jitless); a listed interpreter still runs any script"},
     {"--stats", NULL, set_stats, "print time per step, CPU, memory and processes to standard error"},
     {"--json", NULL, set_json, "print one JSON object with output and result instead of the output"},
     {"--state", "FOLDER", set_state, "where Hutch keeps its files (default /var/lib/hutch, or HUTCH_STATE)"},
@@ -353,6 +376,8 @@ static int check_together(struct run_options *options, struct error *err)
         options->disk_bytes = options->memory_bytes / 2 < 256 * MIB ? options->memory_bytes / 2 : 256 * MIB;
     if (options->root_rw && options->root == NULL)
         return error_set(err, ERROR_INVALID, 0, "--rw-root needs --root: template host is read-only");
+    if (options->only_count > 0 && options->root != NULL)
+        return error_set(err, ERROR_INVALID, 0, "--only works with template host, not with --root");
     options->disk_is_image = options->disk_bytes > options->memory_bytes / 2;
     if (options->disk_is_image && options->disk_bytes < MIB)
         return error_set(err, ERROR_INVALID, 0, "--disk: more than half of --memory is kept in a file, of at least 1M");
@@ -408,4 +433,6 @@ void options_release(struct run_options *options)
     free(options->gets.list);
     options->puts.list = NULL;
     options->gets.list = NULL;
+    free(options->only_words);
+    options->only_words = NULL;
 }

@@ -47,8 +47,11 @@ struct run_options {
     const char *folder;
     struct option_dir *dirs; /* WIRE_DIRS_MAX, made with the first one */
     size_t dir_count;
-    struct option_copies puts; /* before the command */
-    struct option_copies gets; /* after it */
+    struct option_copies puts;       /* before the command */
+    struct option_copies gets;       /* after it */
+    const char *only[WIRE_ONLY_MAX]; /* programs that may be executed; none: all */
+    size_t only_count;
+    char *only_words; /* what they point into */
     const char *state;
     bool tty;
     bool stats;

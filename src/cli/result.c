@@ -108,7 +108,9 @@ static void explain_not_started(const struct result *result, const struct run_op
     }
     switch (result->exit.value) {
     case ENOENT:
-        if (strchr(command, '/') == NULL)
+        if (options->only_count > 0)
+            (void)fprintf(stderr, "hutch: %s: not among the programs that may be executed (--only)\n", command);
+        else if (strchr(command, '/') == NULL)
             (void)fprintf(stderr, "hutch: %s: command not found in the sandbox\n", command);
         else
             (void)fprintf(stderr, "hutch: %s: no such file in the sandbox, or no interpreter for it\n", command);
@@ -117,8 +119,27 @@ static void explain_not_started(const struct result *result, const struct run_op
         (void)fprintf(stderr, "hutch: %s: the arguments and the environment are too long\n", command);
         break;
     default:
-        (void)fprintf(stderr, "hutch: %s: %s\n", command, strerror((int)result->exit.value));
+        (void)fprintf(stderr, "hutch: %s: %s%s\n", command, strerror((int)result->exit.value),
+                      options->only_count > 0 && result->exit.value == EACCES ? " (--only lists what may be executed)"
+                                                                              : "");
     }
+}
+
+/* A compiler that may not make code crashes with what only its authors understand. */
+static void explain_crash(const struct result *result, const struct run_options *options)
+{
+    static const int crashes[] = {SIGTRAP, SIGILL, SIGABRT, SIGSEGV};
+    bool has_node = false;
+    bool is_crash = false;
+
+    for (size_t i = 0; i < options->only_count; i++) {
+        const char *slash = strrchr(options->only[i], '/');
+        has_node = has_node || strncmp(slash != NULL ? slash + 1 : options->only[i], "node", 4) == 0;
+    }
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        is_crash = is_crash || result->exit.value == (uint32_t)crashes[i];
+    if (has_node && is_crash)
+        (void)fprintf(stderr, "hutch: with --only no program can make code at run time: node needs --jitless\n");
 }
 
 void result_explain(const struct result *result, const struct run_options *options)
@@ -151,6 +172,8 @@ void result_explain(const struct result *result, const struct run_options *optio
     }
     if (result->has_exit && result->exit.kind == WIRE_EXIT_NOT_STARTED)
         explain_not_started(result, options);
+    if (result->has_exit && result->exit.kind == WIRE_EXIT_SIGNAL)
+        explain_crash(result, options);
 }
 
 static uint64_t cpu_us(const struct result *result)

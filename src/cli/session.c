@@ -27,7 +27,8 @@ enum {
     INODE_PER_BYTES = 4096,
     INODE_PER_IMAGE_BYTES = 16384, /* there each takes room whether it is used or not */
     INODES_LEAST = 1024,
-    REPLY_LIMIT_MS = 20000, /* a keeper that says nothing for so long never will */
+    REPLY_LIMIT_MS = 20000,   /* a keeper that says nothing for so long never will */
+    POLICY_LIMIT_MS = 300000, /* the first time it reads through all of /usr, perhaps from a slow disk */
     ERRNO_MAX = 4095,
     READ_LIMIT_MS = 2000, /* an init that reads nothing for so long never will */
 };
@@ -93,7 +94,8 @@ static int start_keeper(struct session *session, struct error *err)
 /* Let the keeper work until it has something to say. */
 static int wait_for_keeper(struct session *session, struct error *err)
 {
-    uint64_t deadline_ns = clock_now_ns() + (uint64_t)REPLY_LIMIT_MS * 1000000U;
+    uint64_t limit_ms = session->options->only_count > 0 ? POLICY_LIMIT_MS : REPLY_LIMIT_MS;
+    uint64_t deadline_ns = clock_now_ns() + limit_ms * 1000000U;
 
     for (;;) {
         int r = keeper_dispatch(session->keeper, err);
@@ -116,6 +118,7 @@ struct create_parts {
     size_t fd_count;
     uint64_t dir_flags[WIRE_DIRS_MAX];
     struct buf dirs;
+    struct buf only;
 };
 
 static int open_folders(const struct run_options *options, struct create_parts *parts, struct error *err)
@@ -136,6 +139,15 @@ static int open_folders(const struct run_options *options, struct create_parts *
             return error_set(err, ERROR_LIMIT, 0, "--dir: the paths inside are too long");
     }
     return r;
+}
+
+static int gather_only(const struct run_options *options, struct create_parts *parts, struct error *err)
+{
+    for (size_t i = 0; i < options->only_count; i++) {
+        if (buf_append(&parts->only, options->only[i], strlen(options->only[i]) + 1) < 0)
+            return error_set(err, ERROR_LIMIT, 0, "--only: the list is too long");
+    }
+    return 0;
 }
 
 static int send_create(struct session *session, const struct create_parts *parts, struct error *err)
@@ -166,6 +178,9 @@ static int send_create(struct session *session, const struct create_parts *parts
                 .user = options->uid,
                 .dir_owner_uid = host_owner_uid(),
                 .dir_owner_gid = host_owner_gid(),
+                .only = {.data = (const char *)parts->only.data,
+                         .length = (uint32_t)parts->only.length,
+                         .count = (uint32_t)options->only_count},
             },
     };
     int r = link_send(session->client_fd, &message, parts->fds, parts->fd_count);
@@ -175,13 +190,16 @@ static int send_create(struct session *session, const struct create_parts *parts
 
 static int create(struct session *session, struct error *err)
 {
-    struct create_parts parts = {.dirs = buf_init(8192)};
+    struct create_parts parts = {.dirs = buf_init(8192), .only = buf_init(4096)};
     int r = open_folders(session->options, &parts, err);
 
+    if (r == 0)
+        r = gather_only(session->options, &parts, err);
     if (r == 0)
         r = send_create(session, &parts, err);
     fd_close_many(parts.fds, parts.fd_count);
     buf_release(&parts.dirs);
+    buf_release(&parts.only);
     while (r == 0 && session->guest_fd < 0)
         r = wait_for_keeper(session, err);
     return r;

@@ -9,6 +9,10 @@
 
 #include <stdint.h>
 
+/* Where the sandbox's /proc is read-only, init was given another as WIRE_PROC_FD; have the usual one there else. Once,
+ * before anything is started. 0 or -errno. */
+_must_use_ int confine_open_proc(void);
+
 /* No descriptor but 0 to 2, and the first to go when memory runs out. 0 or -errno. */
 _must_use_ int confine_apart(void);
 

@@ -3,7 +3,8 @@
  *
  * INSIDE THE SANDBOX: hostile code may take it over, so it has nothing that the sandbox does not have; the gateway
  * trusts nothing it says. Static, one thread, one event loop, a fixed number of channels. It inherits two descriptors:
- * 3, the guest link; 4, its own cgroup, below which it makes one per command.
+ * 3, the guest link; 4, its own cgroup, below which it makes one per command; and sometimes a third: 5, a /proc that
+ * can be written.
  *
  * Nothing is ever queued: each channel knows what it still has to say, and says it when the link takes it.
  */
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "init/channel.h"
+#include "init/confine.h"
 #include "init/terminal.h"
 #include "wire/landlock.h"
 #include "wire/link.h"
@@ -26,6 +28,8 @@
 #include <sys/wait.h>
 
 enum { CHANNELS_MAX = 256, REFUSALS_MAX = 64, EVENTS_AT_ONCE = 32 };
+
+enum { SCOPED = WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS };
 
 enum watched { WATCH_GUEST, WATCH_SIGNALS, WATCH_STDIN, WATCH_STDOUT, WATCH_STDERR };
 
@@ -413,6 +417,10 @@ static void set_up(void)
     if (fcntl(WIRE_GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(WIRE_GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
         give_up(STEP_INIT, "preparing the guest link");
     init.cgroup_root = find_cgroup();
+    int r = confine_open_proc();
+    errno = -r;
+    if (r < 0)
+        give_up(STEP_INIT, "opening /proc");
     init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     init.signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (init.epoll_fd < 0 || init.signal_fd < 0)
@@ -437,16 +445,18 @@ static uint32_t enter_domain(void)
     errno = -r;
     if (r < 0)
         give_up(STEP_LANDLOCK, "scopes");
-    return WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS;
+    return SCOPED;
 }
 
-int main(void)
+/* With an argument it is in a domain already, which has these features. */
+int main(int argc, char **argv)
 {
     struct wire_message hello = {.type = WIRE_HELLO, .hello.channels_max = CHANNELS_MAX};
 
     set_up();
     uint64_t start_ns = clock_now_ns();
-    hello.hello.features = enter_domain() | (init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0);
+    hello.hello.features = (argc > 1 ? (uint32_t)(argv[1][0] - '0') & SCOPED : enter_domain()) |
+                           (init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0);
     hello.hello.landlock_ns = clock_now_ns() - start_ns;
     hello.hello.features |= terminal_is_there() ? WIRE_HELLO_TERMINAL : 0;
     if (link_send(WIRE_GUEST_FD, &hello, NULL, 0) < 0)

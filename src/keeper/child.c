@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { INIT_FD = 5 };
+enum { INIT_FD = 6 };
 
 struct child {
     const struct spawn *spawn;
@@ -23,6 +23,7 @@ struct child {
     int proc_fd;  /* /proc with its masks, if the keeper could make it */
     uint64_t steps_ns[STEP_COUNT];
     const char *detail;
+    uint32_t features; /* of the Landlock domain, when programs are listed */
 };
 
 static void send_setup(const struct child *child, enum step step, int error)
@@ -141,6 +142,11 @@ static int drop_privileges(struct child *child)
     return confine_privileges(child->spawn, &child->detail);
 }
 
+static int allow_programs(struct child *child)
+{
+    return spawn_is_listed(child->spawn) ? confine_programs(child->spawn, &child->features, &child->detail) : 0;
+}
+
 static int load_filter(struct child *child)
 {
     return confine_filter(child->spawn, &child->detail);
@@ -155,15 +161,17 @@ static int wait_for_network(struct child *child)
     return read(child->go_fd, &error, 1) == 1 ? -(int)error : -ENETDOWN;
 }
 
-/* Nothing of the host's stays open: 0 to 2 are the sandbox's /dev/null, 3 the guest link, 4 the cgroup. */
+/* Nothing of the host's stays open: 0 to 2 are the sandbox's /dev/null, 3 the guest link, 4 the cgroup, and 5 init's
+ * own /proc where the sandbox's is read-only. */
 static int arrange_descriptors(struct child *child)
 {
     int guest = fcntl(child->spawn->guest_fd, F_DUPFD, 16);
     int view = fcntl(child->view_fd, F_DUPFD, 16);
     int init = fcntl(child->spawn->init_fd, F_DUPFD, 16);
+    int proc = child->rootfs.init_proc_fd >= 0 ? fcntl(child->rootfs.init_proc_fd, F_DUPFD, 16) : -1;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    if (guest < 0 || view < 0 || init < 0 || null < 0)
+    if (guest < 0 || view < 0 || init < 0 || null < 0 || (proc < 0 && child->rootfs.init_proc_fd >= 0))
         return -errno;
     child->guest_fd = guest; /* what it was until now may be covered by one of these */
     for (int fd = 0; fd <= 2; fd++) {
@@ -171,6 +179,7 @@ static int arrange_descriptors(struct child *child)
             return -errno;
     }
     if (dup2(guest, WIRE_GUEST_FD) < 0 || dup2(view, WIRE_CGROUP_FD) < 0 || dup3(init, INIT_FD, O_CLOEXEC) < 0 ||
+        (proc >= 0 && dup2(proc, WIRE_PROC_FD) < 0) || (proc < 0 && close(WIRE_PROC_FD) < 0 && errno != EBADF) ||
         sys_close_range(INIT_FD + 1, ~0U, 0) < 0)
         return -errno;
     child->guest_fd = WIRE_GUEST_FD;
@@ -194,6 +203,7 @@ static const struct {
     {STEP_MASKS, make_masks},
     {STEP_PIVOT, change_root},
     {STEP_CONFINE, drop_privileges},
+    {STEP_ONLY, allow_programs},
     {STEP_NETWORK, wait_for_network},
     {STEP_FILTER, load_filter},
 };
@@ -201,9 +211,12 @@ static const struct {
 static _Noreturn void become_init(struct child *child)
 {
     static char name[] = "init";
-    static char *const argv[] = {name, NULL};
+    /* In a domain already: init is told what it has, and enters none. */
+    static char features[] = "0";
+    char *const argv[] = {name, spawn_is_listed(child->spawn) ? features : NULL, NULL};
     static char *const envp[] = {NULL};
 
+    features[0] = (char)('0' + child->features);
     child->detail = "";
     if ((child->spawn->flags & WIRE_SPAWN_TIMES) != 0)
         send_setup(child, STEP_NONE, 0);
@@ -219,7 +232,7 @@ static _Noreturn void become_init(struct child *child)
 _Noreturn void child_run(const struct spawn *spawn, int go_fd)
 {
     struct child child = {.spawn = spawn,
-                          .rootfs = {.spawn = spawn, .root_fd = -1, .dev_fd = -1, .proc_fd = -1},
+                          .rootfs = {.spawn = spawn, .root_fd = -1, .dev_fd = -1, .proc_fd = -1, .init_proc_fd = -1},
                           .go_fd = go_fd,
                           .guest_fd = spawn->guest_fd,
                           .view_fd = -1,

@@ -9,23 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct disk_order {
-    uint64_t bytes;
-    uint64_t inodes;
-};
-
-static void make_disk(int socket, int state_fd, void *context)
+static bool wants_policy(const struct job *job)
 {
-    const struct disk_order *order = context;
-    struct disk disk = DISK_EMPTY;
-    struct error err = {0};
-    int r = disk_new(state_fd, order->bytes, order->inodes, &disk, &err);
-    struct wire_message message = {
-        .type = WIRE_DISK, .disk = {.error = (uint32_t)(r < 0 ? -r : 0), .detail = wire_str(r < 0 ? err.message : "")}};
-    int fds[] = {disk.mount_fd, disk.folder_fd};
+    return job->message.create.only.count > 0;
+}
 
+static int make_parts(const struct job *job, int state_fd, struct prepared *prepared, enum step *step,
+                      struct error *err)
+{
+    const struct wire_create *create = &job->message.create;
+    int r = wants_policy(job) ? policy_prepare(state_fd, create->only, &prepared->policy, step, err) : 0;
+
+    if (r < 0 || !job->wants_image)
+        return r;
+    *step = STEP_IMAGE;
+    return disk_new(state_fd, create->disk_bytes, create->disk_inodes, &prepared->disk, err);
+}
+
+static void prepare(int socket, int state_fd, void *context)
+{
+    struct prepared prepared = PREPARED_EMPTY;
+    struct error err = {0};
+    enum step step = STEP_NONE;
+    int r = make_parts(context, state_fd, &prepared, &step, &err);
+    struct wire_message message = {.type = WIRE_PREPARED,
+                                   .prepared = {.step = step,
+                                                .error = (uint32_t)(r < 0 ? -r : 0),
+                                                .detail = wire_str(r < 0 ? err.message : ""),
+                                                .programs = policy_programs(&prepared.policy)}};
+    int fds[3];
+    size_t fd_count = 0;
+
+    if (prepared.disk.mount_fd >= 0) {
+        fds[fd_count++] = prepared.disk.mount_fd;
+        fds[fd_count++] = prepared.disk.folder_fd;
+    }
+    if (prepared.policy.layer_fd >= 0)
+        fds[fd_count++] = prepared.policy.layer_fd;
     /* Should nobody listen any more, all of it ends with this process. */
-    ignore_result(link_send(socket, &message, fds, r < 0 ? 0 : 2));
+    ignore_result(link_send(socket, &message, fds, r < 0 ? 0 : fd_count));
 }
 
 static void discard_disk(int socket, int disk_fd, void *context)
@@ -46,25 +68,25 @@ static struct job *new_job(void)
     return job;
 }
 
-int job_new_create(int state_fd, const uint8_t *frame, int *fds, size_t fd_count, struct job **ret_job,
-                   struct error *err)
+int job_new_create(int state_fd, bool wants_image, const uint8_t *frame, int *fds, size_t fd_count,
+                   struct job **ret_job, struct error *err)
 {
     int length = wire_frame_length(frame, WIRE_HEADER_SIZE);
     struct job *job = length > 0 ? new_job() : NULL;
 
     if (job != NULL) {
+        job->wants_image = wants_image;
         job->frame = malloc((size_t)length);
         job->fds = calloc(fd_count + 1, sizeof *fds);
     }
     if (job == NULL || job->frame == NULL || job->fds == NULL) {
         job_free(job);
-        return error_set(err, ERROR_SYSTEM, ENOMEM, "making the disk");
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "starting a helper");
     }
     memcpy(job->frame, frame, (size_t)length);
     int r = wire_decode(job->frame, (size_t)length, &job->message);
-    struct disk_order order = {job->message.create.disk_bytes, job->message.create.disk_inodes};
-    r = r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "making the disk")
-              : helper_start(&job->helper, make_disk, state_fd, &order, err);
+    r = r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "starting a helper")
+              : helper_start(&job->helper, prepare, state_fd, job, err);
     if (r < 0) {
         job_free(job);
         return r;
@@ -89,24 +111,49 @@ struct job *job_new_discard(int *disk_fd)
     return job;
 }
 
-int job_take_disk(struct job *job, struct disk *ret_disk, struct error *err)
+/* The helper said what went wrong. */
+static int refused(const struct wire_prepared *prepared, struct error *err)
+{
+    int error = prepared->error != 0 ? (int)prepared->error : EBADMSG;
+
+    (void)error_set(err, ERROR_SYSTEM, error, "hearing from a helper");
+    if (prepared->error != 0)
+        (void)snprintf(err->message, sizeof err->message, "%s", prepared->detail.text);
+    return -error;
+}
+
+int job_take(struct job *job, struct prepared *ret_prepared, enum step *ret_step, struct error *err)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
     struct wire_message message;
+    struct prepared prepared = {DISK_EMPTY, {.layer_fd = -1, .programs = buf_init(WIRE_FRAME_MAX)}};
     int fds[FD_PASS_MAX];
     size_t fd_count = 0;
+    size_t taken = 0;
 
+    *ret_step = job->wants_image ? STEP_IMAGE : STEP_POLICY;
     int r = link_receive(job->helper.socket, WIRE_BY_HELPER, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
     if (r <= 0)
-        return error_set(err, ERROR_SYSTEM, r < 0 ? -r : EPIPE, "hearing from the helper that makes the disk");
-    if (message.disk.error != 0 || fd_count != 2) {
+        return error_set(err, ERROR_SYSTEM, r < 0 ? -r : EPIPE, "hearing from a helper");
+    if (message.prepared.step > STEP_NONE && message.prepared.step < STEP_COUNT)
+        *ret_step = (enum step)message.prepared.step;
+    if (message.prepared.error != 0 || fd_count != (job->wants_image ? 2U : 0U) + (wants_policy(job) ? 1U : 0U)) {
         fd_close_many(fds, fd_count);
-        int error = message.disk.error != 0 ? (int)message.disk.error : EBADMSG;
-        (void)error_set(err, ERROR_SYSTEM, error, "making the disk");
-        (void)snprintf(err->message, sizeof err->message, "%s", message.disk.detail.text);
-        return -error;
+        return refused(&message.prepared, err);
     }
-    *ret_disk = (struct disk){.mount_fd = fds[0], .folder_fd = fds[1]};
+    if (job->wants_image) {
+        prepared.disk.mount_fd = fds[taken++];
+        prepared.disk.folder_fd = fds[taken++];
+    }
+    if (wants_policy(job))
+        prepared.policy.layer_fd = fds[taken++];
+    const struct wire_strv *programs = &message.prepared.programs;
+    r = programs->length > 0 ? buf_append(&prepared.policy.programs, programs->data, programs->length) : 0;
+    if (r < 0) {
+        prepared_release(&prepared);
+        return error_set(err, ERROR_SYSTEM, -r, "hearing from a helper");
+    }
+    *ret_prepared = prepared;
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "keeper/registry.h"
 #include "keeper/request.h"
 #include "keeper/sandbox.h"
+#include "wire/landlock.h"
 #include "wire/link.h"
 
 #include <stdio.h>
@@ -107,14 +108,14 @@ static bool end_now(struct keeper *keeper, struct sandbox *sandbox)
     return r == 0;
 }
 
-static int make(struct keeper *keeper, const struct wire_create *create, const int *fds, struct disk *disk,
+static int make(struct keeper *keeper, const struct wire_create *create, const int *fds, struct prepared *prepared,
                 struct sandbox_progress *progress)
 {
     struct sandbox *sandbox = NULL;
     _cleanup_fd_ int guest_fd = -1;
     struct error err = {0};
 
-    int r = sandbox_new(&keeper->maker, create, fds, disk, progress, &sandbox, &guest_fd, &err);
+    int r = sandbox_new(&keeper->maker, create, fds, prepared, progress, &sandbox, &guest_fd, &err);
     if (r < 0 || sandbox == NULL)
         return refuse(keeper, create->sandbox, progress->step, &err);
 
@@ -169,13 +170,13 @@ static void remove_job(struct keeper *keeper, struct job *job)
 }
 
 /* The descriptors are the job's when there is no error. */
-static int start_disk(struct keeper *keeper, int *fds, size_t fd_count, struct error *err)
+static int start_job(struct keeper *keeper, bool wants_image, int *fds, size_t fd_count, struct error *err)
 {
     struct job *job = NULL;
 
     if (keeper->job_count >= JOBS_MAX)
-        return error_set(err, ERROR_LIMIT, EAGAIN, "%d disks are being made already", JOBS_MAX);
-    int r = job_new_create(keeper->maker.state_fd, keeper->frame, fds, fd_count, &job, err);
+        return error_set(err, ERROR_LIMIT, EAGAIN, "%d helpers are at work already", JOBS_MAX);
+    int r = job_new_create(keeper->maker.state_fd, wants_image, keeper->frame, fds, fd_count, &job, err);
     if (r < 0)
         return r;
     r = add_job(keeper, job, err);
@@ -198,17 +199,17 @@ static void let_go_of_disk(struct keeper *keeper, struct sandbox *sandbox)
 static int job_ready(struct keeper *keeper, struct source *source)
 {
     struct job *job = SOURCE_OWNER(struct job, source);
-    struct sandbox_progress progress = {.step = STEP_IMAGE, .step_start_ns = job->start_ns};
-    struct disk disk = DISK_EMPTY;
+    struct sandbox_progress progress = {.step_start_ns = job->start_ns};
+    struct prepared prepared = PREPARED_EMPTY;
     struct error err = {0};
     int r = 1;
 
     if (job->frame != NULL) {
-        if (job_take_disk(job, &disk, &err) < 0)
-            r = refuse(keeper, job->message.create.sandbox, STEP_IMAGE, &err);
+        if (job_take(job, &prepared, &progress.step, &err) < 0)
+            r = refuse(keeper, job->message.create.sandbox, progress.step, &err);
         else
-            r = make(keeper, &job->message.create, job->fds, &disk, &progress);
-        disk_release(&disk);
+            r = make(keeper, &job->message.create, job->fds, &prepared, &progress);
+        prepared_release(&prepared);
     }
     remove_job(keeper, job);
     return r < 0 ? r : 1;
@@ -223,24 +224,38 @@ static bool wants_image(const struct wire_create *create)
            !disk_tmpfs_has_attributes();
 }
 
+/* A list of programs is the kernel's to hold, or it is nobody's. */
+static int check_landlock(struct error *err)
+{
+    int version = landlock_version();
+
+    if (version >= LANDLOCK_VERSION_OF_REFER)
+        return 0;
+    return error_set(err, ERROR_UNSUPPORTED, version < 0 ? -version : EOPNOTSUPP,
+                     "programs can't be limited to a list here: this kernel has no Landlock");
+}
+
 /* 1 when a job has taken the descriptors. */
 static int create(struct keeper *keeper, const struct wire_create *create, int *fds, size_t fd_count)
 {
     struct sandbox_progress progress = {.step = STEP_REQUEST, .step_start_ns = clock_now_ns()};
-    struct disk none = DISK_EMPTY;
+    struct prepared nothing = PREPARED_EMPTY;
     struct error err = {0};
 
     int r = request_check_create(create, fd_count, &err);
+    if (r == 0 && create->only.count > 0)
+        r = check_landlock(&err);
     if (r == 0 && (registry_find(&keeper->registry, create->sandbox) != NULL || is_being_made(keeper, create->sandbox)))
         r = error_set(&err, ERROR_INVALID, EEXIST, "this sandbox exists");
     if (r == 0 && keeper->registry.count + keeper->job_count >= SANDBOXES_MAX)
         r = error_set(&err, ERROR_LIMIT, EAGAIN, "there are %d sandboxes", SANDBOXES_MAX);
     if (r < 0)
         return refuse(keeper, create->sandbox, STEP_REQUEST, &err);
-    if (!wants_image(create))
-        return make(keeper, create, fds, &none, &progress);
-    r = start_disk(keeper, fds, fd_count, &err);
-    return r < 0 ? refuse(keeper, create->sandbox, STEP_IMAGE, &err) : 1;
+    bool has_image = wants_image(create);
+    if (!has_image && create->only.count == 0)
+        return make(keeper, create, fds, &nothing, &progress);
+    r = start_job(keeper, has_image, fds, fd_count, &err);
+    return r < 0 ? refuse(keeper, create->sandbox, has_image ? STEP_IMAGE : STEP_POLICY, &err) : 1;
 }
 
 static int limit(struct keeper *keeper, struct sandbox *sandbox, const struct wire_limits *limits, struct error *err)

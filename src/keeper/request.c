@@ -84,6 +84,28 @@ static int check_dirs(const struct wire_create *create, size_t fd_count, struct 
     return 0;
 }
 
+static bool is_program(const char *name)
+{
+    if (name[0] == '/')
+        return strncmp(name, "/usr/", 5) == 0 && request_is_guest_path(name);
+    return name[0] != '\0' && strlen(name) <= 255 && strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+static int check_only(const struct wire_create *create, struct error *err)
+{
+    if (create->only.count > WIRE_ONLY_MAX)
+        return error_set(err, ERROR_INVALID, 0, "at most %d programs can be listed", WIRE_ONLY_MAX);
+    if (create->only.count > 0 && (create->flags & WIRE_CREATE_FOLDER) != 0)
+        return error_set(err, ERROR_INVALID, 0, "a list of programs needs template host, not a root folder");
+    for (const char *name = NULL; (name = wire_strv_next(create->only, name)) != NULL;) {
+        if (!is_program(name))
+            return error_set(err, ERROR_INVALID, 0,
+                             "'%.200s' is neither the name of a program nor a plain path below /usr", name);
+    }
+    return 0;
+}
+
 static int check_disk(const struct wire_create *create, struct error *err)
 {
     bool is_image = (create->flags & WIRE_CREATE_IMAGE) != 0;
@@ -112,5 +134,7 @@ int request_check_create(const struct wire_create *create, size_t fd_count, stru
     if (r < 0)
         return r;
     r = check_disk(create, err);
+    if (r == 0)
+        r = check_only(create, err);
     return r < 0 ? r : check_dirs(create, fd_count, err);
 }

@@ -8,6 +8,7 @@
  *     W/r        where the root overlay is attached; becomes /
  *     W/t        top lower layer: mount points that the template lacks
  *     W/l0..     the template's layers          W/h   the host's /usr          W/e   empty
+ *     W/p        the policy layer over /usr, when programs are listed
  *     W/u, W/k   upper and work folder of a writable root
  *     W/d/...    the writable folders, each bound to its place
  *
@@ -66,6 +67,12 @@ static int new_tmpfs(const struct spawn *spawn, int *ret_fd)
     return mnt_new("tmpfs", options, 3, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, ret_fd);
 }
 
+/* With a list of programs nothing is executed but what lies in /usr. */
+static uint64_t no_programs(const struct rootfs *rootfs)
+{
+    return spawn_is_listed(rootfs->spawn) ? MOUNT_ATTR_NOEXEC : 0;
+}
+
 int rootfs_disk(struct rootfs *rootfs)
 {
     static const char *const folders[] = {"r", "t", "e", "d"};
@@ -77,6 +84,10 @@ int rootfs_disk(struct rootfs *rootfs)
     if (r < 0)
         return failed(rootfs, r, "tmpfs");
     int fd = own >= 0 ? own : rootfs->spawn->disk_fd;
+    /* What is bound from it inherits that. */
+    struct mount_attr attr = {.attr_set = no_programs(rootfs)};
+    if (attr.attr_set != 0 && sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+        return call_failed(rootfs, "making the disk noexec");
     if (sys_move_mount(fd, "", AT_FDCWD, INSTANCES_FOLDER, MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(fd) < 0)
         return call_failed(rootfs, "attaching the disk");
     (void)umask(0);
@@ -165,9 +176,9 @@ static int make_upper(struct rootfs *rootfs)
     return removexattr("u", "user.overlay.probe") < 0 ? call_failed(rootfs, "upper") : 0;
 }
 
-static int mount_overlay(const struct mnt_option *options, size_t count, unsigned attributes, int *ret_fd)
+static int mount_overlay(const struct mnt_option *options, size_t count, uint64_t attributes, int *ret_fd)
 {
-    return mnt_new("overlay", options, count, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attributes, ret_fd);
+    return mnt_new("overlay", options, count, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (unsigned)attributes, ret_fd);
 }
 
 int rootfs_root(struct rootfs *rootfs)
@@ -189,7 +200,8 @@ int rootfs_root(struct rootfs *rootfs)
             return call_failed(rootfs, "attaching a layer");
         used += (size_t)snprintf(lower + used, sizeof lower - used, ":%s", name);
     }
-    r = mount_overlay(options, is_writable ? 4 : 2, is_writable ? 0 : MOUNT_ATTR_RDONLY, &rootfs->root_fd);
+    r = mount_overlay(options, is_writable ? 4 : 2, (is_writable ? 0 : MOUNT_ATTR_RDONLY) | no_programs(rootfs),
+                      &rootfs->root_fd);
     if (r < 0)
         return failed(rootfs, r, "overlay");
     if (sys_move_mount(rootfs->root_fd, "", AT_FDCWD, "r", MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -200,13 +212,18 @@ int rootfs_root(struct rootfs *rootfs)
 /* An overlay rather than a bind: locks and inotify watches on a bind would be shared between sandboxes. */
 int rootfs_usr(struct rootfs *rootfs)
 {
-    static const struct mnt_option options[] = {{"lowerdir", "h:e"}, {"userxattr", NULL}};
+    const struct mnt_option options[] = {{"lowerdir", spawn_is_listed(rootfs->spawn) ? "p:h" : "h:e"},
+                                         {"userxattr", NULL}};
     _cleanup_fd_ int fd = -1;
 
     if ((rootfs->spawn->flags & WIRE_SPAWN_USR) == 0)
         return 0;
     if (mkdir("h", 0755) < 0 || sys_move_mount(rootfs->spawn->usr_fd, "", AT_FDCWD, "h", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return call_failed(rootfs, "attaching the host's /usr");
+    if (spawn_is_listed(rootfs->spawn) &&
+        (mkdir("p", 0755) < 0 ||
+         sys_move_mount(rootfs->spawn->policy_fd, "", AT_FDCWD, "p", MOVE_MOUNT_F_EMPTY_PATH) < 0))
+        return call_failed(rootfs, "attaching the policy layer");
     int r = mount_overlay(options, 2, MOUNT_ATTR_RDONLY, &fd);
     if (r == 0)
         r = mnt_attach(fd, rootfs->root_fd, "usr");
@@ -284,6 +301,21 @@ int rootfs_proc(struct rootfs *rootfs, int made_fd)
     return r < 0 ? failed(rootfs, r, "proc") : 0;
 }
 
+/*
+ * Code must not be written into a program that runs: /proc/PID/mem writes even where memory is read-only. Init still
+ * has to set its commands' oom_score_adj; it gets a copy of its own, with everything that was mounted over it.
+ */
+static int lock_proc(struct rootfs *rootfs)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+
+    rootfs->init_proc_fd =
+        sys_open_tree(rootfs->proc_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+    if (rootfs->init_proc_fd < 0 || sys_mount_setattr(rootfs->proc_fd, "", AT_EMPTY_PATH, &attr) < 0)
+        return call_failed(rootfs, "making /proc read-only");
+    return 0;
+}
+
 int rootfs_masks(struct rootfs *rootfs, bool is_masked)
 {
     struct proc_covers covers = {.null_dir = rootfs->dev_fd, .empty_dir = AT_FDCWD, .empty = "e"};
@@ -292,7 +324,9 @@ int rootfs_masks(struct rootfs *rootfs, bool is_masked)
 
     if (r == 0)
         r = proc_seal(rootfs->proc_fd, &place);
-    return r < 0 ? failed(rootfs, r, place) : 0;
+    if (r < 0)
+        return failed(rootfs, r, place);
+    return spawn_is_listed(rootfs->spawn) ? lock_proc(rootfs) : 0;
 }
 
 int rootfs_pivot(struct rootfs *rootfs)

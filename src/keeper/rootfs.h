@@ -9,9 +9,10 @@
 
 struct rootfs {
     const struct spawn *spawn;
-    int root_fd; /* the new root, once there is one */
-    int dev_fd;  /* its /dev, once there is one; the caller's */
-    int proc_fd; /* its /proc, once there is one */
+    int root_fd;      /* the new root, once there is one */
+    int dev_fd;       /* its /dev, once there is one; the caller's */
+    int proc_fd;      /* its /proc, once there is one */
+    int init_proc_fd; /* init's own, where the sandbox's is read-only; else -1 */
     char detail[128];
 };
 

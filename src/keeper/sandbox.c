@@ -29,7 +29,7 @@ enum { UNDO_LIMIT_MS = 2000 };
 struct making {
     struct sandbox_maker *maker;
     const struct wire_create *create;
-    const struct disk *disk;
+    const struct prepared *prepared;
     struct sandbox_progress *progress;
     struct sandbox *sandbox;
     struct spawn spawn;
@@ -76,6 +76,11 @@ static int open_template(struct making *making, const int *fds, struct error *er
     struct sandbox_maker *maker = making->maker;
 
     begin(making, STEP_TEMPLATE);
+    if (making->create->only.count > 0) {
+        int r = template_open_policy(&making->prepared->policy, &making->spawn, err);
+        if (r < 0)
+            return r;
+    }
     if ((making->create->flags & WIRE_CREATE_FOLDER) != 0)
         return template_open_folder(fds[0], &making->spawn, err);
     if (maker->host_layer_fd < 0) {
@@ -102,7 +107,8 @@ static int open_dirs(struct making *making, const int *fds, struct error *err)
         return r;
     for (uint32_t i = 0; i < create->dirs.count; i++) {
         bool is_writable = (wire_u64v_at(create->dir_flags, i) & WIRE_DIR_WRITABLE) != 0;
-        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (is_writable ? 0 : MOUNT_ATTR_RDONLY);
+        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (is_writable ? 0 : MOUNT_ATTR_RDONLY) |
+                              (create->only.count > 0 ? MOUNT_ATTR_NOEXEC : 0);
         if (is_writable)
             making->spawn.flags |= WIRE_SPAWN_NO_SETID;
         r = mnt_copy(fds[i], "", attributes, &making->spawn.dir_fds[i]);
@@ -142,7 +148,7 @@ static int fill_spawn(struct making *making, struct error *err)
     spawn->cgroup_fd = making->entry.dir;
     memcpy(spawn->task_fds, making->entry.tasks, sizeof spawn->task_fds);
     spawn->task_count = making->entry.task_count;
-    spawn->disk_fd = making->disk->mount_fd;
+    spawn->disk_fd = making->prepared->disk.mount_fd;
     if (spawn->disk_fd >= 0)
         spawn->flags |= WIRE_SPAWN_IMAGE;
     if ((making->create->flags & WIRE_CREATE_ROOT_RW) != 0)
@@ -314,16 +320,17 @@ static void undo(struct making *making)
     sandbox_free(sandbox);
 }
 
-int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds, struct disk *disk,
-                struct sandbox_progress *progress, struct sandbox **ret_sandbox, int *ret_guest_fd, struct error *err)
+int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
+                struct prepared *prepared, struct sandbox_progress *progress, struct sandbox **ret_sandbox,
+                int *ret_guest_fd, struct error *err)
 {
     struct making making = {
         .maker = maker,
         .create = create,
-        .disk = disk,
+        .prepared = prepared,
         .progress = progress,
         .sandbox = calloc(1, sizeof *making.sandbox),
-        .spawn = {.usr_fd = -1, .disk_fd = -1},
+        .spawn = {.usr_fd = -1, .disk_fd = -1, .policy_fd = -1},
         .entry = {.dir = -1},
         .guest_fd = -1,
         .child_fd = -1,
@@ -336,6 +343,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making a sandbox");
     making.sandbox->pidfd = -1;
     making.sandbox->disk_fd = -1;
+    making.sandbox->layer_fd = -1;
     making.sandbox->id = create->sandbox;
     int r = take_steps(&making, fds, err);
     if (r < 0)
@@ -351,7 +359,8 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     close_fd(&making.proc_fd);
     if (r < 0)
         return r;
-    making.sandbox->disk_fd = TAKE_FD(disk->folder_fd);
+    making.sandbox->disk_fd = TAKE_FD(prepared->disk.folder_fd);
+    making.sandbox->layer_fd = TAKE_FD(prepared->policy.layer_fd);
     *ret_sandbox = making.sandbox;
     *ret_guest_fd = making.guest_fd;
     return 0;
@@ -397,5 +406,6 @@ void sandbox_free(struct sandbox *sandbox)
         return;
     close_fd(&sandbox->pidfd);
     close_fd(&sandbox->disk_fd);
+    close_fd(&sandbox->layer_fd);
     free(sandbox);
 }

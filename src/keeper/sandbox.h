@@ -6,8 +6,8 @@
 #pragma once
 
 #include "keeper/cgroup.h"
-#include "keeper/disk.h"
 #include "keeper/ids.h"
+#include "keeper/prepared.h"
 #include "keeper/source.h"
 #include "wire/steps.h"
 #include "wire/wire.h"
@@ -23,7 +23,8 @@ struct sandbox {
     enum sandbox_state state;
     uint32_t uid_first;
     int pidfd;
-    int disk_fd; /* the root of its disk image, -1 without */
+    int disk_fd;  /* the root of its disk image, -1 without */
+    int layer_fd; /* its policy layer, locked; -1 without */
     int wait_status;
     uint32_t oom_kills;
     char cgroup[CGROUP_NAME_SIZE];
@@ -49,12 +50,12 @@ struct sandbox_progress {
 };
 
 /*
- * Make a sandbox in one go; with an empty `disk` its disk is a tmpfs. On success its init is on its way and
- * `ret_guest_fd` is the host's end of the guest link; on failure nothing is left and progress->step is the step that
- * failed.
+ * Make a sandbox in one go; without a prepared disk it has a tmpfs, without a policy it executes what it likes. On
+ * success its init is on its way and `ret_guest_fd` is the host's end of the guest link; on failure nothing is left and
+ * progress->step is the step that failed.
  */
 _must_use_ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, const int *fds,
-                           struct disk *disk, struct sandbox_progress *progress, struct sandbox **ret_sandbox,
+                           struct prepared *prepared, struct sandbox_progress *progress, struct sandbox **ret_sandbox,
                            int *ret_guest_fd, struct error *err);
 
 /* Kill everything in it. Goes on until the pidfd is readable. */

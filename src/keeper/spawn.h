@@ -18,12 +18,14 @@ struct spawn {
     uint64_t disk_bytes;
     uint64_t disk_inodes;
     struct wire_str hostname;
-    struct wire_strv dirs; /* guest paths, one per entry of dir_fds */
+    struct wire_strv dirs;     /* guest paths, one per entry of dir_fds */
+    struct wire_strv programs; /* below /usr: what may be executed, with WIRE_SPAWN_ONLY */
     int guest_fd;
     int init_fd;
     int cgroup_fd;
-    int usr_fd;  /* -1 without WIRE_SPAWN_USR */
-    int disk_fd; /* -1 without WIRE_SPAWN_IMAGE: then the disk is a tmpfs */
+    int usr_fd;    /* -1 without WIRE_SPAWN_USR */
+    int disk_fd;   /* -1 without WIRE_SPAWN_IMAGE: then the disk is a tmpfs */
+    int policy_fd; /* -1 without WIRE_SPAWN_ONLY: the layer over /usr */
     int task_fds[SPAWN_TASKS_MAX];
     size_t task_count;
     int layer_fds[SPAWN_LAYERS_MAX];
@@ -31,6 +33,11 @@ struct spawn {
     int dir_fds[WIRE_DIRS_MAX];
     size_t dir_count;
 };
+
+static inline bool spawn_is_listed(const struct spawn *spawn)
+{
+    return (spawn->flags & WIRE_SPAWN_ONLY) != 0;
+}
 
 /* In which layout a SPAWN message's descriptors are: 0 or -EBADMSG when they are not as many as it says. */
 _must_use_ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t fd_count,

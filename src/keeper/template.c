@@ -30,6 +30,18 @@ int template_open_host(int host_layer_fd, struct spawn *spawn, struct error *err
     return 0;
 }
 
+int template_open_policy(const struct policy *policy, struct spawn *spawn, struct error *err)
+{
+    /* As /usr itself: not idmapped. */
+    int r = mnt_copy(policy->layer_fd, "", LAYER_ATTRIBUTES, &spawn->policy_fd);
+
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "copying the policy layer's mount");
+    spawn->programs = policy_programs(policy);
+    spawn->flags |= WIRE_SPAWN_ONLY;
+    return 0;
+}
+
 /* CVE-2021-30465, CVE-2026-47766: a symlink where a mount is to go would lead the mount elsewhere. */
 static int check_folder(int root, const char *path, bool needed, struct error *err)
 {
@@ -79,4 +91,5 @@ void template_close(struct spawn *spawn)
     fd_close_many(spawn->layer_fds, spawn->layer_count);
     spawn->layer_count = 0;
     close_fd(&spawn->usr_fd);
+    close_fd(&spawn->policy_fd);
 }

@@ -19,6 +19,13 @@ int landlock_new(const struct landlock_rules *rules)
     return fd < 0 ? -errno : (int)fd;
 }
 
+int landlock_allow(int fd, uint64_t accesses, int path_fd)
+{
+    struct landlock_path_beneath_attr rule = {.allowed_access = accesses, .parent_fd = path_fd};
+
+    return syscall(SYS_landlock_add_rule, fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
+}
+
 int landlock_enter(int fd)
 {
     return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;

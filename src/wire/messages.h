@@ -34,7 +34,7 @@
     /* keeper -> the sandbox being set up */                                                                           \
     X(FURNISH, furnish, 35, WIRE_BY_KEEPER, WIRE_IN_STARTING, 3)                                                       \
     /* a helper of the keeper's -> keeper */                                                                           \
-    X(DISK, disk, 40, WIRE_BY_HELPER, WIRE_IN_RUNNING, 2)                                                              \
+    X(PREPARED, prepared, 40, WIRE_BY_HELPER, WIRE_IN_RUNNING, 3)                                                      \
     /* the sandbox being set up, then init <-> gateway or `hutch run` */                                               \
     X(SETUP, setup, 49, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
     X(HELLO, hello, 50, WIRE_BY_GUEST, WIRE_IN_STARTING, 0)                                                            \
@@ -74,7 +74,8 @@
 /*
  * Descriptors: the root folder when WIRE_CREATE_FOLDER is set, then one per guest path in `dirs`. `dir_flags` has one
  * entry per dir. `user` is the inner uid and gid that commands run as: the writable folders are its own, and in the
- * host's folders it stands for `dir_owner`, and no other does.
+ * host's folders it stands for `dir_owner`, and no other does. `only` are the programs that may be executed, names or
+ * paths below /usr; none means all.
  */
 #define WIRE_FIELDS_create(F)                                                                                          \
     F(u64, sandbox, 0)                                                                                                 \
@@ -90,7 +91,8 @@
     F(u64v, dir_flags, 16)                                                                                             \
     F(u32, user, 0)                                                                                                    \
     F(u32, dir_owner_uid, 0)                                                                                           \
-    F(u32, dir_owner_gid, 0)
+    F(u32, dir_owner_gid, 0)                                                                                           \
+    F(strv, only, 4096)
 
 /* Descriptor: the guest link. `steps_ns` has one duration per step, see steps.h. */
 #define WIRE_FIELDS_created(F)                                                                                         \
@@ -146,8 +148,8 @@
     F(u32, request, 0)
 
 /*
- * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), the disk (with WIRE_SPAWN_IMAGE), then `tasks` v1
- * task files, `layers` layers and one tree per guest path in `dirs`.
+ * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), the disk (with WIRE_SPAWN_IMAGE), the policy layer
+ * (with WIRE_SPAWN_ONLY), then `tasks` v1 task files, `layers` layers and one tree per guest path in `dirs`.
  */
 #define WIRE_FIELDS_spawn(F)                                                                                           \
     F(u64, sandbox, 0)                                                                                                 \
@@ -159,7 +161,8 @@
     F(u64, disk_bytes, 0)                                                                                              \
     F(u64, disk_inodes, 0)                                                                                             \
     F(str, hostname, 64)                                                                                               \
-    F(strv, dirs, 8192)
+    F(strv, dirs, 8192)                                                                                                \
+    F(strv, programs, 16384)
 
 /* Descriptor: the pidfd, when there is a process; with an error it is to be ended. */
 #define WIRE_FIELDS_spawned(F)                                                                                         \
@@ -182,10 +185,15 @@
  */
 #define WIRE_FIELDS_furnish(F) F(u64, sandbox, 0)
 
-/* Descriptors, unless there is an error: the file system, its root. */
-#define WIRE_FIELDS_disk(F)                                                                                            \
+/*
+ * Descriptors, unless there is an error: for a disk image the file system and its root; for a list of programs the
+ * policy layer. `programs` are paths below /usr.
+ */
+#define WIRE_FIELDS_prepared(F)                                                                                        \
+    F(u32, step, 0)                                                                                                    \
     F(u32, error, 0)                                                                                                   \
-    F(str, detail, 512)
+    F(str, detail, 512)                                                                                                \
+    F(strv, programs, 16384)
 
 /* The child's last word before it becomes init: the step that failed or, when they were asked for, the times. */
 #define WIRE_FIELDS_setup(F)                                                                                           \

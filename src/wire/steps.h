@@ -10,6 +10,7 @@
     X(NONE, "none", "starting")                                                                                        \
     X(REQUEST, "request", "checking the request")                                                                      \
     X(IMAGE, "image", "making the disk image")                                                                         \
+    X(POLICY, "policy", "making the layer that takes unlisted programs away")                                          \
     X(IDS, "ids", "claiming a range of user ids")                                                                      \
     X(CGROUP, "cgroup", "making the cgroups")                                                                          \
     X(LIMITS, "limits", "setting the limits of the cgroups")                                                           \
@@ -33,6 +34,7 @@
     X(MASKS, "masks", "masking paths in /proc")                                                                        \
     X(PIVOT, "pivot", "changing to the new root")                                                                      \
     X(CONFINE, "confine", "dropping privileges")                                                                       \
+    X(ONLY, "only", "allowing the listed programs")                                                                    \
     X(FILTER, "filter", "loading the seccomp filter")                                                                  \
     X(INIT, "init", "starting init")                                                                                   \
     X(LANDLOCK, "landlock", "entering a Landlock domain")

@@ -26,9 +26,11 @@ enum {
     WIRE_WINDOW = 131072,       /* unacknowledged bytes per stream */
     WIRE_STRINGS_MAX = 1048576, /* arguments and environment of one EXEC, all frames together */
     WIRE_DIRS_MAX = 16,
+    WIRE_ONLY_MAX = 128,    /* programs that can be listed */
     WIRE_INNER_IDS = 65536, /* users and groups in a sandbox */
     WIRE_GUEST_FD = 3,      /* where init finds its end of the guest link */
     WIRE_CGROUP_FD = 4,     /* and its own cgroup */
+    WIRE_PROC_FD = 5,       /* and a /proc that can be written, where the sandbox's can't */
 };
 
 enum wire_sender {
@@ -59,6 +61,7 @@ enum {
     WIRE_SPAWN_TIMES = 8,
     WIRE_SPAWN_IMAGE = 16,
     WIRE_SPAWN_TERMINAL = 32,
+    WIRE_SPAWN_ONLY = 64, /* execute nothing but `programs` */
 };
 enum {
     WIRE_HELLO_TREE_KILL = 1,

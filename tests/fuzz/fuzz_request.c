@@ -24,6 +24,15 @@ static void check_path(const char *path)
     MUST(strcmp(path, "/proc") != 0 && strcmp(path, "/dev") != 0);
 }
 
+static void check_program(const char *name)
+{
+    MUST(name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
+    if (strchr(name, '/') == NULL)
+        return;
+    check_path(name);
+    MUST(strncmp(name, "/usr/", 5) == 0);
+}
+
 static void check_accepted(const struct wire_create *create, size_t fd_count)
 {
     const char *dir = NULL;
@@ -36,6 +45,9 @@ static void check_accepted(const struct wire_create *create, size_t fd_count)
     MUST(create->dirs.count <= WIRE_DIRS_MAX && create->dirs.count == create->dir_flags.count);
     MUST(fd_count == folders + create->dirs.count && create->user < 65536);
     MUST(create->hostname.length > 0 && create->hostname.length < 64);
+    MUST(create->only.count == 0 || (folders == 0 && create->only.count <= WIRE_ONLY_MAX));
+    for (const char *name = NULL; (name = wire_strv_next(create->only, name)) != NULL;)
+        check_program(name);
     for (uint32_t i = 0; i < create->dirs.count; i++) {
         dir = wire_strv_next(create->dirs, dir);
         MUST(dir != NULL);

@@ -101,6 +101,8 @@ static const struct {
     {"create-dirs",
      {{CREATE(.flags = WIRE_CREATE_FOLDER, .dirs = {STRINGS("/workspace\0/srv/..a", 2)},
               .dir_flags = {flags_of_two, 2})}}},
+    {"create-only", {{CREATE(.only = {STRINGS("ls\0/usr/bin/python3\0..a", 3)})}}},
+    {"create-only-dots", {{CREATE(.only = {STRINGS("ls\0/usr/../bin/id\0..", 3)})}}},
     {"create-dotdot", {{CREATE(.dirs = {STRINGS("/a/../proc", 1)}, .dir_flags = {flags_of_two, 1})}}},
 };
 

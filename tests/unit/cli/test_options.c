@@ -386,9 +386,47 @@ TEST(test_long_paths)
     assert_int_equal(PARSE("--workdir", word, "true").result, -EINVAL);
 }
 
+TEST(test_only)
+{
+    static const char *const wrong[] = {"", ",", "ls,", ",ls", "ls,,cat"};
+    struct parsed parsed = PARSE("--only", "ls,/usr/bin/cat,python3", "--", "ls");
+
+    assert_int_equal(parsed.result, 0);
+    assert_int_equal(parsed.options.only_count, 3);
+    assert_string_equal(parsed.options.only[0], "ls");
+    assert_string_equal(parsed.options.only[1], "/usr/bin/cat");
+    assert_string_equal(parsed.options.only[2], "python3");
+    options_release(&parsed.options);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        parsed = PARSE("--only", wrong[i], "--", "ls");
+        assert_row(wrong[i], parsed.result < 0 && contains(parsed.err.message, "is not a list of programs"));
+        options_release(&parsed.options);
+    }
+    parsed = PARSE("--only", "ls", "--only", "cat", "--", "ls");
+    assert_true(parsed.result < 0 && contains(parsed.err.message, "give one list"));
+    options_release(&parsed.options);
+    parsed = PARSE("--only", "ls", "--root", "/r", "--", "ls");
+    assert_true(parsed.result < 0 && contains(parsed.err.message, "not with --root"));
+    options_release(&parsed.options);
+}
+
+TEST(test_only_count)
+{
+    char list[(WIRE_ONLY_MAX + 1) * 2];
+
+    for (size_t count = WIRE_ONLY_MAX; count <= WIRE_ONLY_MAX + 1; count++) {
+        for (size_t i = 0; i < count; i++)
+            memcpy(list + 2 * i, i + 1 < count ? "a," : "a", 2);
+        struct parsed parsed = PARSE("--only", list, "--", "a");
+        assert_true(count == WIRE_ONLY_MAX ? parsed.result == 0 : contains(parsed.err.message, "at most 128"));
+        options_release(&parsed.options);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only),        cmocka_unit_test(test_only_count),
         cmocka_unit_test(test_defaults),    cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_bad_values),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_long_option), cmocka_unit_test(test_command),

@@ -133,6 +133,34 @@ static void assert_explains(const struct result *result, const char *expected)
     assert_string_equal(caught(&err), expected);
 }
 
+/* What a list of programs has to do with it. */
+TEST(test_explain_only)
+{
+    static const struct {
+        enum wire_exit_kind kind;
+        uint32_t value;
+        const char *listed;
+        const char *expected;
+    } texts[] = {
+        {WIRE_EXIT_NOT_STARTED, ENOENT, "ls", "hutch: prog: not among the programs that may be executed (--only)\n"},
+        {WIRE_EXIT_NOT_STARTED, EACCES, "ls", "hutch: prog: Permission denied (--only lists what may be executed)\n"},
+        {WIRE_EXIT_SIGNAL, SIGTRAP, "/usr/bin/nodejs",
+         "hutch: with --only no program can make code at run time: node needs --jitless\n"},
+        {WIRE_EXIT_SIGNAL, SIGTRAP, "ls", ""},
+        {WIRE_EXIT_SIGNAL, SIGTERM, "node", ""},
+        {WIRE_EXIT_CODE, 1, "node", ""},
+    };
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        char *command[] = {(char *)(uintptr_t) "prog", NULL};
+        struct run_options options = {.command = command, .only = {"cat", texts[i].listed}, .only_count = 2};
+        struct result result = {ENDED(texts[i].kind, texts[i].value)};
+        struct capture err = capture(STDERR_FILENO);
+        result_explain(&result, &options);
+        assert_string_equal(caught(&err), texts[i].expected);
+    }
+}
+
 TEST(test_explain)
 {
     const struct {
@@ -253,9 +281,9 @@ TEST(test_error)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status), cmocka_unit_test(test_limit),    cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_json),   cmocka_unit_test(test_json_cut), cmocka_unit_test(test_stats),
-        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_status), cmocka_unit_test(test_limit),        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_json),   cmocka_unit_test(test_json_cut),     cmocka_unit_test(test_stats),
+        cmocka_unit_test(test_error),  cmocka_unit_test(test_explain_only),
     };
     return cmocka_run_group_tests_name("cli/result", tests, NULL, NULL);
 }

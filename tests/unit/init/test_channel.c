@@ -4,6 +4,7 @@
  */
 #include "base/buf.h"
 #include "init/channel.h"
+#include "init/confine.h"
 #include "init/terminal.h"
 #include "test.h"
 
@@ -520,6 +521,9 @@ static int set_up(void **state)
     (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)close(WIRE_PROC_FD);
+    if (confine_open_proc() < 0)
+        return -1;
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 

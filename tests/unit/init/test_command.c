@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "init/command.h"
+#include "init/confine.h"
 #include "test.h"
 #include "wire/capability.h"
 
@@ -283,6 +284,9 @@ static int set_up(void **state)
     (void)state;
     /* What we inherited from whoever runs the tests is not the command's to inherit. */
     (void)sys_close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    (void)close(WIRE_PROC_FD);
+    if (confine_open_proc() < 0)
+        return -1;
     /* Nor are groups and blocked signals, which init has too. */
     sigset_t all;
     (void)sigfillset(&all);

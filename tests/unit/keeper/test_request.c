@@ -1,6 +1,8 @@
 #include "keeper/request.h"
 #include "test.h"
 
+#include <stdio.h>
+
 #define MIB (UINT64_C(1) << 20)
 
 static struct wire_create valid_create(void)
@@ -254,12 +256,70 @@ TEST(test_second_folder)
     }
 }
 
+TEST(test_only)
+{
+    static const struct {
+        const char *name;
+        bool may;
+    } rows[] = {
+        {"ls", true},
+        {"python3.11", true},
+        {"[", true},
+        {"..a", true},
+        {"...", true},
+        {"", false},
+        {".", false},
+        {"..", false},
+        {"bin/ls", false},
+        {"../ls", false},
+        {"/usr/bin/ls", true},
+        {"/usr/lib/git-core/git", true},
+        {"/usr", false},
+        {"/usr/", false},
+        {"/usrbin/ls", false},
+        {"/bin/ls", false},
+        {"/usr/../bin/ls", false},
+        {"/usr/bin/..", false},
+        {"/usr/./bin/ls", false},
+        {"/usr//bin/ls", false},
+        {"/usr/bin/", false},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct wire_create create = valid_create();
+        struct error err = {0};
+        char second[64];
+        int length = snprintf(second, sizeof second, "cat%c%s", '\0', rows[i].name);
+        create.only = (struct wire_strv){rows[i].name, (uint32_t)strlen(rows[i].name) + 1, 1};
+        assert_row(rows[i].name, is_answer(request_check_create(&create, 0, &err), &err, rows[i].may));
+        create.only = (struct wire_strv){second, (uint32_t)length + 1, 2};
+        assert_row(rows[i].name, is_answer(request_check_create(&create, 0, &err), &err, rows[i].may));
+        create.flags = WIRE_CREATE_FOLDER;
+        assert_row(rows[i].name, is_answer(request_check_create(&create, 1, &err), &err, false));
+    }
+}
+
+TEST(test_only_count)
+{
+    static char names[(WIRE_ONLY_MAX + 1) * 2];
+
+    for (size_t i = 0; i < sizeof names; i += 2)
+        names[i] = 'a';
+    for (uint32_t count = WIRE_ONLY_MAX; count <= WIRE_ONLY_MAX + 1; count++) {
+        struct wire_create create = valid_create();
+        struct error err = {0};
+        create.only = (struct wire_strv){names, count * 2, count};
+        assert_true(is_answer(request_check_create(&create, 0, &err), &err, count == WIRE_ONLY_MAX));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create_numbers), cmocka_unit_test(test_limits_numbers),
         cmocka_unit_test(test_hostname),       cmocka_unit_test(test_guest_paths),
         cmocka_unit_test(test_folder_counts),  cmocka_unit_test(test_second_folder),
+        cmocka_unit_test(test_only),           cmocka_unit_test(test_only_count),
     };
     return cmocka_run_group_tests_name("keeper/request", tests, NULL, NULL);
 }

@@ -21,6 +21,9 @@ static struct spawn make_spawn(uint32_t flags, size_t tasks, size_t layers, size
     spawn.init_fd = 101;
     spawn.cgroup_fd = 102;
     spawn.usr_fd = (flags & WIRE_SPAWN_USR) != 0 ? 103 : -1;
+    spawn.disk_fd = (flags & WIRE_SPAWN_IMAGE) != 0 ? 106 : -1;
+    spawn.policy_fd = (flags & WIRE_SPAWN_ONLY) != 0 ? 107 : -1;
+    spawn.programs = (struct wire_strv){dirs, 6, 2};
     spawn.task_count = tasks;
     spawn.layer_count = layers;
     spawn.dir_count = dir_count;
@@ -48,7 +51,8 @@ static void assert_same(const struct spawn *a, const struct spawn *b)
     assert_true(a->hostname.text == b->hostname.text && a->hostname.length == b->hostname.length);
     assert_true(a->dirs.data == b->dirs.data && a->dirs.length == b->dirs.length && a->dirs.count == b->dirs.count);
     assert_true(a->guest_fd == b->guest_fd && a->init_fd == b->init_fd && a->cgroup_fd == b->cgroup_fd);
-    assert_true(a->usr_fd == b->usr_fd);
+    assert_true(a->usr_fd == b->usr_fd && a->disk_fd == b->disk_fd && a->policy_fd == b->policy_fd);
+    assert_true(a->programs.data == b->programs.data && a->programs.count == b->programs.count);
     assert_true(a->task_count == b->task_count && a->layer_count == b->layer_count && a->dir_count == b->dir_count);
     assert_fds_equal(a->task_fds, b->task_fds, a->task_count);
     assert_fds_equal(a->layer_fds, b->layer_fds, a->layer_count);
@@ -74,11 +78,12 @@ static void check_round_trip(uint32_t flags, size_t tasks, size_t layers, size_t
 
 TEST(test_every_layout)
 {
-    for (size_t i = 0; i < 2U * (SPAWN_TASKS_MAX + 1) * SPAWN_LAYERS_MAX * (WIRE_DIRS_MAX + 1); i++) {
-        size_t rest = i / 2;
+    for (size_t i = 0; i < 8U * (SPAWN_TASKS_MAX + 1) * SPAWN_LAYERS_MAX * (WIRE_DIRS_MAX + 1); i++) {
+        uint32_t flags = (i & 1 ? WIRE_SPAWN_USR : 0) | (i & 2 ? WIRE_SPAWN_IMAGE : 0) | (i & 4 ? WIRE_SPAWN_ONLY : 0);
+        size_t rest = i / 8;
         size_t tasks = rest % (SPAWN_TASKS_MAX + 1);
         rest /= SPAWN_TASKS_MAX + 1;
-        check_round_trip(i % 2 == 0 ? 0 : WIRE_SPAWN_USR, tasks, rest % SPAWN_LAYERS_MAX + 1, rest / SPAWN_LAYERS_MAX);
+        check_round_trip(flags, tasks, rest % SPAWN_LAYERS_MAX + 1, rest / SPAWN_LAYERS_MAX);
     }
 }
 
