@@ -68,7 +68,7 @@ const struct check checks[] = {
     {"overlay", CHECK_NEEDED, probe_overlay, .needs = {"idmap", "tmpfs"},
      .meaning = "The root of a sandbox can't be put together from layers.", .mend = "modprobe overlay"},
     {"proc", CHECK_NEEDED, probe_proc, .needs = {"mount-api", "user-namespace"},
-     .meaning = "A new /proc is only allowed where the machine's own has nothing mounted over it.",
+     .meaning = "Before Linux 6.17 a new /proc is only allowed where the machine's own has nothing mounted over it.",
      .mend = ON_THE_HOST},
     {"seccomp", CHECK_NEEDED, probe_seccomp, .meaning = "System calls of a sandbox can't be filtered.",
      .mend = "boot a kernel with CONFIG_SECCOMP_FILTER=y (Debian: apt-get install linux-image-amd64)"},

@@ -5,6 +5,7 @@
 #include "cli/doctor/probes.h"
 #include "keeper/dev.h"
 #include "keeper/mnt.h"
+#include "keeper/proc.h"
 #include "keeper/userns.h"
 
 #include <sched.h>
@@ -235,10 +236,9 @@ void probe_tmpfs_attributes(struct probe *probe)
 
 static void mount_proc(void *context)
 {
-    static const struct mnt_option options[] = {{"hidepid", "invisible"}};
     const struct layer *layer = context;
     _cleanup_fd_ int fd = -1;
-    int r = mnt_new("proc", options, 1, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &fd);
+    int r = proc_new(-1, &fd);
 
     if (r < 0)
         finding_no(layer->probe, -r, "mounting one for a new pid namespace");
@@ -246,9 +246,31 @@ static void mount_proc(void *context)
         finding_yes(layer->probe, "a new one, with hidepid");
 }
 
+/* As the keeper does it where the kernel can. */
+static int make_proc_outside(void)
+{
+    struct nest nest;
+    _cleanup_fd_ int fd = -1;
+    int r = nest_start(CLONE_NEWPID, do_nothing, NULL, &nest);
+
+    if (r < 0)
+        return r;
+    _cleanup_fd_ int pidfd = (int)syscall(SYS_pidfd_open, nest.pid, 0);
+    _cleanup_fd_ int pidns = pidfd >= 0 ? proc_pidns_of(pidfd) : -errno;
+    r = pidns < 0 ? pidns : proc_new(pidns, &fd);
+    nest_cancel(&nest);
+    return r;
+}
+
 void probe_proc(struct probe *probe)
 {
     struct layer layer = {.probe = probe, .fd = -1};
+    int r = make_proc_outside();
 
-    run_nested(probe, CLONE_NEWNS | CLONE_NEWPID, mount_proc, &layer);
+    if (r == 0)
+        finding_yes(probe, "a new one, made from outside its pid namespace, with hidepid");
+    else if (r != -EOPNOTSUPP)
+        finding_no(probe, -r, "mounting one from outside its pid namespace");
+    else
+        run_nested(probe, CLONE_NEWNS | CLONE_NEWPID, mount_proc, &layer);
 }
