@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum attack_group { ATTACK_KERNEL, ATTACK_FILES, ATTACK_NEIGHBOURS, ATTACK_RESOURCES };
+enum attack_group { ATTACK_KERNEL, ATTACK_FILES, ATTACK_PROGRAMS, ATTACK_NEIGHBOURS, ATTACK_RESOURCES };
 
 /* In which sandboxes: each is one of its own. */
 enum attack_variant {
@@ -26,12 +26,13 @@ enum attack_variant {
 
 /*
  * Where the very same attempt is made to show that it is one: what is refused there too says nothing about a sandbox.
- * Both are root's, unfiltered. Not for what would have the kernel load a module.
+ * The first two are root's, unfiltered: not for what would have the kernel load a module.
  */
 enum attack_control {
     CONTROL_NONE,
-    CONTROL_APART,  /* in namespaces of its own: mounts, processes, network, IPC, host name, cgroups */
-    CONTROL_BESIDE, /* in the host's, to reach the host's canaries */
+    CONTROL_APART,   /* in namespaces of its own: mounts, processes, network, IPC, host name, cgroups */
+    CONTROL_BESIDE,  /* in the host's, to reach the host's canaries */
+    CONTROL_WITHOUT, /* in a sandbox without the attack's options, where all of it must come to its end */
 };
 
 enum { ATTACK_OPTIONS_MAX = 10 };
@@ -45,6 +46,7 @@ struct attack {
     enum attack_variant variants; /* 0: all of them */
     enum attack_control control;
     attempt_fn *inside;
+    const char *script;                      /* instead of `inside`: script.h */
     const char *options[ATTACK_OPTIONS_MAX]; /* more words for `hutch run`; @ is the ground's folder */
 
     /* For attacks from outside: a root folder, what changes it meanwhile, how often, and an option that counts. */

@@ -8,6 +8,7 @@
 
 #include "attack/control.h"
 #include "attack/launch.h"
+#include "attack/script.h"
 #include "attack/told.h"
 #include "attack/words.h"
 #include "base/clock.h"
@@ -152,7 +153,7 @@ static void judge_run(struct referee *referee, const struct attack *attack, stru
     referee->tries.done = false;
     if (!attack->streams && outcome->status != NOT_STARTED_FIRST)
         r = told_parse((const char *)outcome->out.data, outcome->out.length, &told);
-    if (r == 0 && attack->inside != NULL && !attack->streams)
+    if (r == 0 && (attack->inside != NULL || attack->script != NULL) && !attack->streams)
         r = tries_parse((const char *)told.out.data, told.out.length, &referee->tries);
     if (r < 0)
         rule(ruling, VERDICT_UNTRIED, "%s: the attempt said what none says: %s", where, first_line(&outcome->err));
@@ -184,14 +185,29 @@ static void run_once(struct referee *referee, const struct attack *attack, enum 
     outcome_release(&outcome);
 }
 
+static int read_control(const struct attack *attack, const struct outcome *outcome, struct tries *ret_tries)
+{
+    struct told told = {0};
+    int r = 0;
+
+    if (attack->control != CONTROL_WITHOUT)
+        return tries_parse((const char *)outcome->out.data, outcome->out.length, ret_tries);
+    r = told_parse((const char *)outcome->out.data, outcome->out.length, &told);
+    if (r == 0)
+        r = tries_parse((const char *)told.out.data, told.out.length, ret_tries);
+    told_release(&told);
+    return r;
+}
+
 /* What stays unknown is left out of the comparison: a control that can't be made proves nothing. */
-static void run_control(struct referee *referee, const struct attack *attack)
+static void run_control(struct referee *referee, const struct attack *attack, struct ruling *ruling)
 {
     struct words words;
     struct outcome outcome;
     struct error err = {0};
 
     referee->control.count = 0;
+    referee->control.done = false;
     if (attack->control == CONTROL_NONE)
         return;
     words_for_control(&words, referee, attack);
@@ -201,9 +217,10 @@ static void run_control(struct referee *referee, const struct attack *attack)
                     .before = attack->control == CONTROL_APART ? control_apart : control_beside},
         .limit_ms = CONTROL_LIMIT_MS,
     };
-    if (launch_run(&launch, &outcome, &err) < 0 ||
-        tries_parse((const char *)outcome.out.data, outcome.out.length, &referee->control) < 0)
+    if (launch_run(&launch, &outcome, &err) < 0 || read_control(attack, &outcome, &referee->control) < 0)
         referee->control.count = 0;
+    if (attack->control == CONTROL_WITHOUT && !referee->control.done)
+        rule(ruling, VERDICT_UNTRIED, "not all of it works in a sandbox without %s", attack->options[0]);
     outcome_release(&outcome);
     ground_forgive(&referee->ground);
 }
@@ -258,9 +275,14 @@ void referee_judge(struct referee *referee, const struct attack *attack, struct 
 {
     uint64_t start_ns = clock_now_ns();
     struct error err = {0};
+    const char *lacks = attack->script != NULL ? script_lacks() : NULL;
     int r = 0;
 
     *ret_ruling = (struct ruling){0};
+    if (lacks != NULL) {
+        rule(ret_ruling, VERDICT_ABSENT, "not on this machine: %s", lacks);
+        return;
+    }
     /* An attack before may have been the end of it. */
     if (referee->neighbour.harm[0] != '\0') {
         neighbour_end(&referee->neighbour);
@@ -277,7 +299,7 @@ void referee_judge(struct referee *referee, const struct attack *attack, struct 
     if (r < 0) {
         rule(ret_ruling, VERDICT_UNTRIED, "preparing a root folder: %s", strerror(-r));
     } else {
-        run_control(referee, attack);
+        run_control(referee, attack, ret_ruling);
         neighbour_begin(&referee->neighbour);
         run_all(referee, attack, ret_ruling);
         judge_surroundings(referee, ret_ruling);

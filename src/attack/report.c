@@ -10,15 +10,14 @@
 static const char *const headings[] = {
     [ATTACK_KERNEL] = "Kernel surface",
     [ATTACK_FILES] = "Files, /proc and templates",
+    [ATTACK_PROGRAMS] = "Programs that are not listed (--only)",
     [ATTACK_NEIGHBOURS] = "Between two sandboxes",
     [ATTACK_RESOURCES] = "Resources",
 };
 
 static const char *const group_names[] = {
-    [ATTACK_KERNEL] = "kernel",
-    [ATTACK_FILES] = "files",
-    [ATTACK_NEIGHBOURS] = "neighbours",
-    [ATTACK_RESOURCES] = "resources",
+    [ATTACK_KERNEL] = "kernel",         [ATTACK_FILES] = "files",         [ATTACK_PROGRAMS] = "programs",
+    [ATTACK_NEIGHBOURS] = "neighbours", [ATTACK_RESOURCES] = "resources",
 };
 
 static const struct {

@@ -95,6 +95,14 @@
     ROW(template_workspace_symlink)                                                                                    \
     ROW(up_and_out)                                                                                                    \
     ROW(working_folder)                                                                                                \
+    ROW(copied_program)                                                                                                \
+    ROW(linked_program)                                                                                                \
+    ROW(loader_as_program)                                                                                             \
+    ROW(memory_as_program)                                                                                             \
+    ROW(script_as_program)                                                                                             \
+    ROW(unlisted_program)                                                                                              \
+    ROW(written_code)                                                                                                  \
+    ROW(written_library)                                                                                               \
     ROW(abstract_socket)                                                                                               \
     ROW(file_locks)                                                                                                    \
     ROW(file_watches)                                                                                                  \

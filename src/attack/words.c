@@ -1,5 +1,7 @@
 #include "attack/words.h"
 
+#include "attack/script.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -88,11 +90,25 @@ static void add_option(struct list *list, const struct referee *referee, const c
     add(list, place);
 }
 
-void words_for_sandbox(struct words *words, const struct referee *referee, const struct attack *attack,
-                       enum attack_variant variant, unsigned round)
+static void add_command(struct list *list, const struct attack *attack)
+{
+    add(list, "--");
+    if (attack->script != NULL) {
+        add(list, "python3");
+        add_pair(list, "-c", script_begin);
+        add(list, attack->script);
+    } else if (attack->command != NULL) {
+        add(list, attack->command);
+    } else {
+        add(list, INSIDE_PROGRAM);
+        add_pair(list, "--inside", attack->name);
+    }
+}
+
+static struct list begin_sandbox(struct words *words, const struct referee *referee, const struct attack *attack,
+                                 enum attack_variant variant)
 {
     struct list list = begin(words, referee);
-    size_t placed = 0;
 
     if (!attack->streams)
         add(&list, "--json");
@@ -103,14 +119,20 @@ void words_for_sandbox(struct words *words, const struct referee *referee, const
     add_pair(&list, "--timeout", "60s");
     add_pair(&list, "--user", variant == AS_ROOT ? "root" : "nobody");
     add_pair(&list, "--filter", variant == WITH_TIGHT ? "tight" : "standard");
+    return list;
+}
+
+void words_for_sandbox(struct words *words, const struct referee *referee, const struct attack *attack,
+                       enum attack_variant variant, unsigned round)
+{
+    struct list list = begin_sandbox(words, referee, attack, variant);
+    size_t placed = 0;
+
     for (size_t i = 0; i < ATTACK_OPTIONS_MAX && attack->options[i] != NULL; i++)
         add_option(&list, referee, attack->options[i], &placed);
     if (attack->round_option != NULL)
         add_round(&list, attack->round_option, round);
-    add(&list, "--");
-    add(&list, attack->command != NULL ? attack->command : INSIDE_PROGRAM);
-    if (attack->command == NULL)
-        add_pair(&list, "--inside", attack->name);
+    add_command(&list, attack);
 }
 
 void words_for_neighbour(struct words *words, const struct referee *referee)
@@ -126,6 +148,11 @@ void words_for_control(struct words *words, const struct referee *referee, const
 {
     struct list list = {.words = words};
 
+    if (attack->control == CONTROL_WITHOUT) {
+        list = begin_sandbox(words, referee, attack, AS_NOBODY);
+        add_command(&list, attack);
+        return;
+    }
     set_environment(words, referee, true);
     (void)snprintf(words->program, sizeof words->program, "%s/hutch-attack", referee->ground.program);
     add(&list, words->program);

@@ -36,22 +36,26 @@ def main() -> None:
             held = attack["verdict"] in ("refused", "absent")
             skip = f" # SKIP {attack['detail']}" if attack["verdict"] == "absent" else ""
             tap(number, held, f"{attack['name']}: {attack['tries']}{skip}", *([attack["detail"]] if not held else []))
+        listed = [attack for attack in attacks if attack["group"] == "programs"]
         bad = [attack["name"] for attack in attacks if attack["verdict"] not in ("refused", "absent")]
         number = len(attacks)
         tap(number + 1, (done.returncode == 0) == (not bad) and told["all_refused"] == (not bad), "the status says so")
         tap(number + 2, len(attacks) >= LEAST or len(sys.argv) > 1, f"there are at least {LEAST} attacks")
+        vain = [f"{attack['name']}: {attack['detail']}" for attack in listed if attack["detail"]]
+        lacking = bool(listed) and all("not on this machine" in words for words in vain) and len(vain) == len(listed)
+        tap(number + 3, not vain or lacking, "all that --only refuses works without it", *vain)
         try:
             harness.nothing_left(before)
             clean = True
-            tap(number + 3, True, "no cgroup, instance or loop device is left")
+            tap(number + 4, True, "no cgroup, instance or loop device is left")
         except harness.Failed as failed:
             clean = False
-            tap(number + 3, False, "no cgroup, instance or loop device is left", str(failed))
+            tap(number + 4, False, "no cgroup, instance or loop device is left", str(failed))
     slowest = sorted(attacks, key=lambda attack: -attack["took_us"])[:5]
     print("# slowest: " + ", ".join(f"{attack['name']} {attack['took_us'] / 1e6:.1f} s" for attack in slowest))
     print(f"# {told['attempts']} attempts")
-    print(f"1..{number + 3}")
-    sys.exit(1 if bad or done.returncode != 0 or not clean else 0)
+    print(f"1..{number + 4}")
+    sys.exit(1 if bad or done.returncode != 0 or (vain and not lacking) or not clean else 0)
 
 
 main()

@@ -17,7 +17,8 @@ HARMLESS = """
     kernel-log kernel-modules kexec keyring memory-policy mount mount-by-descriptor namespaces nested-user-namespace
     network-changes overlay-in-namespace perf-events pivot-root process-memory ptrace raw-sockets real-time reboot
     remount setns stolen-descriptors swap terminal-input unmount userfaultfd core-pattern kernel-memory
-    kernel-settings proc-of-init sys
+    kernel-settings proc-of-init sys copied-program linked-program loader-as-program memory-as-program
+    script-as-program unlisted-program written-code written-library
 """.split()
 
 # Makes no sandbox: runs the command as root in namespaces that end with it, and talks like `hutch run --json`.
@@ -27,10 +28,11 @@ words = sys.argv[1:]
 command = words[words.index("--") + 1:]
 if command[-1] == "--neighbour":
     os.execv({HUTCH!r}, [{HUTCH!r}, *words])
-program = words[words.index("--dir") + 1].split(":")[0] + "/hutch-attack"
+if command[0] != "python3":
+    command[0] = words[words.index("--dir") + 1].split(":")[0] + "/hutch-attack"
 env = dict(word.split("=", 1) for option, word in zip(words, words[1:]) if option == "--env")
 apart = ["unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup", "--mount-proc"]
-done = subprocess.run([*apart, "sh", "-c", '"$0" "$@"; exit $?', program, *command[1:]], env={{**os.environ, **env}},
+done = subprocess.run([*apart, "sh", "-c", '"$0" "$@"; exit $?', *command], env={{**os.environ, **env}},
                       capture_output=True)
 print(json.dumps({{"exit_code": done.returncode, "limit": None, "stdout": done.stdout.decode(errors="replace")}},
                  separators=(",", ":")))

@@ -8,9 +8,11 @@ TEST(test_rows)
     for (size_t i = 0; i < table_count; i++) {
         const struct attack *attack = table_attacks[i];
         assert_row(attack->name, attack->tries != NULL && attack->tries[0] != '\0');
-        assert_row(attack->name, (attack->inside != NULL) != (attack->command != NULL) || attack->status == 125);
+        bool speaks = (attack->inside != NULL) != (attack->script != NULL);
+        assert_row(attack->name, speaks != (attack->command != NULL) || attack->status == 125);
         /* A control is the same attempt. */
-        assert_row(attack->name, attack->control == CONTROL_NONE || attack->inside != NULL);
+        assert_row(attack->name, attack->control == CONTROL_NONE || speaks);
+        assert_row(attack->name, (attack->control == CONTROL_WITHOUT) == (attack->script != NULL));
         assert_row(attack->name, attack->round_option == NULL || strstr(attack->round_option, "%u") != NULL);
         assert_row(attack->name, attack->options[ATTACK_OPTIONS_MAX - 1] == NULL);
         assert_row(attack->name, strspn(attack->name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(attack->name));
