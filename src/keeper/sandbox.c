@@ -191,7 +191,8 @@ static int make_furniture(struct making *making, struct error *err)
     return dev_new(&making->dev_fd, err);
 }
 
-/* While the child builds its root. -EOPNOTSUPP: it makes its own. */
+/* While the child builds its root. Where the kernel can't, the child makes its own; but one that was made and could not
+ * be masked to its end is never handed over, whatever the errno. */
 static int make_proc(struct making *making, const char **ret_place)
 {
     /* The folder is empty: what is mounted over it later is not in our copy. */
@@ -200,6 +201,10 @@ static int make_proc(struct making *making, const char **ret_place)
     *ret_place = "the pid namespace";
     _cleanup_fd_ int pidns = making->maker->proc_by_child ? -EOPNOTSUPP : proc_pidns_of(making->sandbox->pidfd);
     int r = pidns < 0 ? pidns : proc_new(pidns, &making->proc_fd);
+    if (r == -EOPNOTSUPP)
+        making->maker->proc_by_child = true;
+    if (r == -EOPNOTSUPP || r == -ESRCH)
+        return 0;
     return r < 0 ? r : proc_mask(making->proc_fd, &covers, ret_place);
 }
 
@@ -211,9 +216,7 @@ static int furnish(struct making *making, struct error *err)
 
     begin(making, STEP_PROC);
     int r = make_proc(making, &place);
-    if (r == -EOPNOTSUPP)
-        making->maker->proc_by_child = true;
-    else if (r < 0 && r != -ESRCH)
+    if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "%s", place);
     int fds[] = {making->dev_fd, making->view_fd, making->proc_fd};
     r = link_send(making->guest_fd, &message, fds, making->proc_fd >= 0 ? 3 : 2);
