@@ -155,5 +155,9 @@ int answer_end(const struct answer *answer, const struct wire_exit *exit)
 
     if (succeeded && (answer->held_length > 0 || (grammars[answer->operation].needs_one && answer->records == 0)))
         return -EBADMSG;
-    return exit->kind > WIRE_EXIT_NOT_STARTED || exit->value > ERRNO_MAX ? -EBADMSG : 0;
+    /* One that was ended or not started has not succeeded, whatever it says. */
+    return exit->kind > WIRE_EXIT_NOT_STARTED || (exit->kind != WIRE_EXIT_CODE && exit->value == 0) ||
+                   exit->value > ERRNO_MAX
+               ? -EBADMSG
+               : 0;
 }

@@ -223,6 +223,8 @@ TEST(test_failed)
     assert_int_equal(answer_end(&answer, &(struct wire_exit){.kind = WIRE_EXIT_NOT_STARTED, .value = 22}), 0);
     assert_int_equal(answer_end(&answer, &(struct wire_exit){.value = 5000}), -EBADMSG);
     assert_int_equal(answer_end(&answer, &(struct wire_exit){.kind = 3, .value = 1}), -EBADMSG);
+    assert_int_equal(answer_end(&answer, &(struct wire_exit){.kind = WIRE_EXIT_SIGNAL}), -EBADMSG);
+    assert_int_equal(answer_end(&answer, &(struct wire_exit){.kind = WIRE_EXIT_NOT_STARTED}), -EBADMSG);
     assert_int_equal(answer_end(&answer, &(struct wire_exit){0}), -EBADMSG);
 }
 
