@@ -4,6 +4,7 @@
 #include "attack/process.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/tree.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -198,17 +199,18 @@ int ground_init(struct ground *ground, const char *hutch, const char *own, struc
     return r;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *position)
-{
-    (void)st;
-    (void)position;
-    return type == FTW_DP ? rmdir(path) : unlink(path);
-}
-
+/* Everybody may write in some of it: only the folder that holds it is named by a path. */
 static void remove_tree(const char *path)
 {
-    if (path[0] != '\0')
-        (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    char parent[GROUND_PATH_SIZE];
+    const char *slash = strrchr(path, '/');
+
+    if (slash == NULL)
+        return;
+    (void)snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+    _cleanup_fd_ int fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        tree_remove(fd, slash + 1);
 }
 
 void ground_release(struct ground *ground)

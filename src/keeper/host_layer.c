@@ -3,8 +3,8 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "base/tree.h"
 #include "keeper/mnt.h"
-#include "keeper/tree.h"
 
 #include <dirent.h>
 #include <fnmatch.h>

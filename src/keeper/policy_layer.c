@@ -13,8 +13,8 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "base/tree.h"
 #include "keeper/mnt.h"
-#include "keeper/tree.h"
 #include "keeper/usr_index.h"
 #include "keeper/whitelist.h"
 

@@ -1,6 +1,7 @@
-#include "keeper/tree.h"
+#include "base/tree.h"
 
 #include "base/cleanup.h"
+#include "base/sys.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +14,7 @@ static void remove_below(int dir, const char *name, int depth)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT || depth > DEPTH_MAX)
         return;
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = sys_openat2(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
 
