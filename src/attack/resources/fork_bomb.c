@@ -17,7 +17,7 @@ static _Noreturn void multiply(void)
 
 static void inside(struct attempt *attempt)
 {
-    uint64_t deadline_ns = work_deadline_ns(500);
+    uint64_t deadline_ns = work_deadline_ns(5000);
     long last = 0;
     int error = 0;
 

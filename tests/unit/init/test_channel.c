@@ -429,7 +429,7 @@ TEST(test_terminal)
     struct client client =
         start("echo ready >&2; read line; echo got $line; stty size; cat", WIRE_EXEC_TTY | WIRE_EXEC_STDIN, 0);
 
-    while (client.streams[0].length == 0)
+    while (client.streams[0].length < strlen("ready\r\n"))
         turn(&client);
     assert_stream(&client, 0, "ready\r\n");
     channel_resize(client.channel, 12, 34);
