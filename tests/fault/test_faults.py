@@ -92,6 +92,7 @@ HARMLESS = [
     Harmless("zygote", "fcntl N-1 1030", "a second way to end the sandbox, should the keeper be killed"),
     Harmless("zygote", f"malloc|{CLEANING}", "cleaning up when nobody waits any more: it is tried again, and nothing is left"),
     Harmless("zygote", "ioctl / 2147768445", "without the shutdown what nobody wants is written to the image first"),
+    Harmless("zygote", "recvmsg socket", "taken for the keeper's end: it ends the sandbox, whose command may be over"),
     Harmless("helper", "dup2|close_range|read pipe", "it holds a user namespace open until it is known, no more"),
     Harmless("init", "sendmsg .*|recvmsg .*", "said or heard again", ("EAGAIN",)),
     Harmless("init", "read signalfd", "it has woken us; who has ended is asked anyway"),

@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="tests whose name matches")
     parser.add_argument("--kernel", default=kernel.PACKAGE, help="package of the kernel")
     parser.add_argument("--machines", type=int, default=MACHINES, help="how many at once")
-    parser.add_argument("--seconds", type=float, default=420, help="time limit of each machine")
+    parser.add_argument("--seconds", type=float, default=1200, help="time limit of each machine")
     try:
         sys.exit(run(parser.parse_args()))
     except Unavailable as reason:
