@@ -258,6 +258,8 @@ def slow_reader() -> None:
 def late_reader() -> None:
     "what the command wrote last waits for a reader, whatever the terminal's window does meanwhile"
     process = start_payload("bytes", "190000", "late-reader")
+    # Before it has started there is none of it either.
+    eventually("the command writes", lambda: bool(select.select([process.stdout], [], [], 0)[0]))
     eventually("the command has ended", lambda: not payloads_with("late-reader"))
     for number in (signal.SIGWINCH, signal.SIGUSR1, signal.SIGCONT):
         process.send_signal(number)
