@@ -97,7 +97,9 @@ def new_file() -> None:
 @case
 def signalled() -> None:
     "a signal to a process of the host's is seen"
-    seen('kill -STOP "$pid"; kill -CONT "$pid"', "a process of the host's was")
+    # One that comes before the other was taken only takes it back.
+    taken = 'until grep -q "^State:.T" "/proc/$pid/status"; do sleep 0.01; done'
+    seen(f'kill -STOP "$pid"; {taken}; kill -CONT "$pid"', "a process of the host's was")
 
 
 @case
