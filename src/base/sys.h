@@ -85,6 +85,11 @@ static inline pid_t sys_clone(unsigned long flags)
     return (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
 }
 
+static inline int sys_pidfd_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
 static inline int sys_pidfd_send_signal(int pidfd, int signal_number)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0);

@@ -549,8 +549,6 @@ int session_measure(struct session *session, struct error *err)
 
 void session_leave(struct session *session)
 {
-    struct error err;
-
-    if (session->keeper == NULL || keeper_leave(session->keeper, &err) < 0)
+    if (session->keeper == NULL || !keeper_may_leave(session->keeper))
         session_release(session);
 }

@@ -36,6 +36,8 @@ struct keeper {
     int client_fd;
     int epoll_fd;
     int zygote_pidfd;
+    bool single;
+    bool ordered; /* the zygote cleans up after us */
     bool watching_memory;
     int memory_looks; /* v1 says so before it has killed and counted: look again */
     size_t removing;  /* dead, but something of them is still busy */
@@ -108,6 +110,26 @@ static bool end_now(struct keeper *keeper, struct sandbox *sandbox)
     return r == 0;
 }
 
+/*
+ * The zygote cleans up once we are gone, not before: it would take the CPU that we need to end on, and so would an init
+ * that hears of our end from its link.
+ */
+static int order_cleaning(struct keeper *keeper, const struct sandbox *sandbox, int guest_fd, struct error *err)
+{
+    struct wire_message message = {
+        .type = WIRE_CLEAN,
+        .clean = {.instance = wire_str(keeper->instance.id), .cgroup = wire_str(sandbox->cgroup)},
+    };
+    _cleanup_fd_ int self = sys_pidfd_open(getpid());
+    int fds[] = {self, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids), guest_fd, sandbox->disk_fd};
+
+    if (self < 0)
+        return error_errno(err, "opening a pidfd of our own");
+    int r = link_send(keeper->maker.zygote_fd, &message, fds, sandbox->disk_fd >= 0 ? 5 : 4);
+    keeper->ordered = r == 0;
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "leaving the rest to the zygote") : 0;
+}
+
 static int make(struct keeper *keeper, const struct wire_create *create, const int *fds, struct prepared *prepared,
                 struct sandbox_progress *progress)
 {
@@ -127,6 +149,8 @@ static int make(struct keeper *keeper, const struct wire_create *create, const i
     };
     registry_add(&keeper->registry, sandbox);
     r = watch_sandbox(keeper, sandbox, &err);
+    if (r == 0 && keeper->single)
+        r = order_cleaning(keeper, sandbox, guest_fd, &err);
     if (r < 0) {
         end_now(keeper, sandbox);
         forget(keeper, sandbox);
@@ -452,19 +476,9 @@ static struct sandbox *only_sandbox(struct keeper *keeper)
     return sandbox != NULL && sandbox->state == SANDBOX_LIVE ? sandbox : NULL;
 }
 
-int keeper_leave(struct keeper *keeper, struct error *err)
+bool keeper_may_leave(struct keeper *keeper)
 {
-    const struct sandbox *sandbox = only_sandbox(keeper);
-
-    if (sandbox == NULL)
-        return error_set(err, ERROR_INVALID, 0, "there is not exactly one live sandbox");
-    struct wire_message message = {
-        .type = WIRE_CLEAN,
-        .clean = {.instance = wire_str(keeper->instance.id), .cgroup = wire_str(sandbox->cgroup)},
-    };
-    int fds[] = {sandbox->pidfd, keeper->instance.lock_fd, ids_claim_fd(keeper->maker.ids), sandbox->disk_fd};
-    int r = link_send(keeper->maker.zygote_fd, &message, fds, sandbox->disk_fd >= 0 ? 4 : 3);
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "leaving the rest to the zygote") : 0;
+    return keeper->ordered && only_sandbox(keeper) != NULL;
 }
 
 static int open_state(const char *path, int *ret_fd, struct error *err)
@@ -523,7 +537,12 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
     keeper->client_fd = options->client_fd;
     keeper->zygote_pidfd = options->zygote_pidfd;
     keeper->maker = (struct sandbox_maker){
-        .state_fd = -1, .host_layer_fd = -1, .init_fd = options->init_fd, .zygote_fd = options->zygote_fd};
+        .state_fd = -1,
+        .host_layer_fd = -1,
+        .init_fd = options->init_fd,
+        .zygote_fd = options->zygote_fd,
+    };
+    keeper->single = options->single;
     int r = set_up(keeper, options, err);
     if (r < 0) {
         keeper_free(keeper);

@@ -23,7 +23,7 @@ struct keeper_options {
     int client_fd;     /* the keeper's end of the conversation; stays the caller's */
     int zygote_fd;     /* from zygote_start(); becomes the keeper's */
     int zygote_pidfd;  /* the same */
-    bool single;       /* for one sandbox, ended with keeper_leave() */
+    bool single;       /* for one sandbox, see keeper_may_leave() */
     uint32_t id_first;
     uint32_t id_last;
 };
@@ -36,10 +36,10 @@ _must_use_ int keeper_new(const struct keeper_options *options, struct keeper **
 void keeper_free(struct keeper *keeper);
 
 /*
- * For a caller whose only sandbox has done its work and who ends now: the zygote ends and removes it. On success the
- * process must exit without keeper_free(); what it held is held by the zygote until nothing is left.
+ * For a caller whose only sandbox has done its work and who ends now. When this is true it may exit without
+ * keeper_free(): the zygote ends and removes the sandbox, and holds what was held until nothing is left.
  */
-_must_use_ int keeper_leave(struct keeper *keeper, struct error *err);
+bool keeper_may_leave(struct keeper *keeper);
 
 int keeper_fd(const struct keeper *keeper);
 int keeper_wait_ms(const struct keeper *keeper);

@@ -14,11 +14,14 @@
 
 #include <linux/securebits.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+
+enum { CLEAN_FDS = 4 }; /* with a CLEAN, when there is no disk */
 
 static int loopback_up(void)
 {
@@ -31,6 +34,14 @@ static int loopback_up(void)
 static int make_network(void)
 {
     return unshare(CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
+/* For a sandbox that nobody has asked for yet. */
+static int make_network_ahead(void)
+{
+    int r = make_network();
+
+    return r < 0 ? r : loopback_up();
 }
 
 static pid_t clone_process(const struct spawn *spawn, int *ret_pidfd)
@@ -117,7 +128,7 @@ static void end_sandbox(int pidfd, int cgroup_fd)
 }
 
 /* The pidfd, or -1. */
-static int spawn_sandbox(int socket, const struct spawn *spawn, int failed, int network)
+static int spawn_sandbox(int socket, const struct spawn *spawn, bool single, int failed, int network)
 {
     int pidfd = -1;
     int go[2] = {-1, -1};
@@ -135,11 +146,19 @@ static int spawn_sandbox(int socket, const struct spawn *spawn, int failed, int 
         _exit(1);
     }
     /* While the child builds its root; it asks for the outcome before it goes further. */
-    unsigned char error = (unsigned char)(r == 0 ? -loopback_up() : 0);
+    unsigned char error = (unsigned char)(r == 0 && single ? -loopback_up() : 0);
     if (r == 0)
         ignore_result(write(go[1], &error, 1));
     fd_close_many(go, 2);
     return pidfd;
+}
+
+static void wait_for_end(int pidfd)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    while (poll(&end, 1, -1) < 0 && errno == EINTR)
+        ;
 }
 
 /* Neither the caller's terminal nor what it ignored or blocked is passed on to sandboxes. */
@@ -203,6 +222,8 @@ static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, i
 
     if (failed == 0)
         failed = prepare(single);
+    if (network == 0 && !single)
+        network = loopback_up();
     for (;;) {
         struct wire_message message;
         struct spawn spawn;
@@ -213,20 +234,21 @@ static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, i
             end_sandbox(pidfd, cgroup_fd);
             _exit(0);
         }
-        if (message.type == WIRE_CLEAN && fd_count >= 3) {
-            janitor_clean(&message.clean, fds[0], fd_count == 4 ? &fds[3] : NULL);
+        if (message.type == WIRE_CLEAN && fd_count >= CLEAN_FDS) {
+            wait_for_end(fds[0]);
+            janitor_clean(&message.clean, pidfd, fd_count > CLEAN_FDS ? &fds[CLEAN_FDS] : NULL);
             _exit(0);
         }
         if (message.type != WIRE_SPAWN || spawn_from_message(&message.spawn, fds, fd_count, &spawn) < 0)
             _exit(1);
         if (allowed != NULL && sched_setaffinity(0, sizeof *allowed, allowed) < 0)
             failed = -errno;
-        pidfd = spawn_sandbox(socket, &spawn, failed, network);
+        pidfd = spawn_sandbox(socket, &spawn, single, failed, network);
         cgroup_fd = single ? fcntl(spawn.cgroup_fd, F_DUPFD_CLOEXEC, 0) : -1;
         fd_close_many(fds, fd_count);
         if (!single)
             close_fd(&pidfd);
-        network = single ? -EBUSY : failed == 0 ? make_network() : 0;
+        network = single ? -EBUSY : failed == 0 ? make_network_ahead() : 0;
     }
 }
 

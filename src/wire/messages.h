@@ -30,7 +30,7 @@
     /* keeper <-> zygote */                                                                                            \
     X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
-    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 4)                                                            \
+    X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 5)                                                            \
     /* keeper -> the sandbox being set up */                                                                           \
     X(FURNISH, furnish, 35, WIRE_BY_KEEPER, WIRE_IN_STARTING, 3)                                                       \
     /* a helper of the keeper's -> keeper */                                                                           \
@@ -174,8 +174,9 @@
     F(u64, idmap_ns, 0)
 
 /*
- * A single run is over: end the sandbox and remove what is left. Descriptors: pidfd, instance lock, id claim, and the
- * root of its disk, if it has one.
+ * For a single run, as soon as there is a sandbox: when the keeper has ended, however that was, end the sandbox and
+ * remove what is left. Descriptors: the keeper's pidfd, instance lock, id claim, the host's end of the guest link, and
+ * the root of the disk, if there is one.
  */
 #define WIRE_FIELDS_clean(F)                                                                                           \
     F(str, instance, 16)                                                                                               \

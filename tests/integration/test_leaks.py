@@ -210,6 +210,21 @@ def neighbour() -> None:
 
 
 @case
+def killed_runs() -> None:
+    "kill -9 of a run takes its sandbox along at once, and nothing waits for a sweep"
+    before = traces()
+    for _ in range(portion(10)):
+        process = start_payload("sleep", "60", "killed")
+        wait_ready(process)
+        mine = traces_of(instance_of("killed"))
+        check(len(mine) >= 2, f"a run has only {mine}")
+        process.kill()
+        finish(process)
+        eventually("its traces are gone", lambda: not mine & traces())
+    gone("instances and cgroups", before, traces)
+
+
+@case
 def every_moment() -> None:
     "killed at each of the first milliseconds of its life, a run leaves nothing that the next does not sweep"
     before = traces()
