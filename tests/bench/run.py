@@ -5,9 +5,10 @@
     run.py --install-peers
 
 Whole commands (bench-launch): `true` and `python3 -c pass`, by each peer that works here, alternating in shuffled
-order; back to back, where each runs some times in a row so that it pays itself for what it leaves behind, and with
-300 ms of rest before each run. Many sandboxes (bench-many): how many a second, what an idle one costs, where the time
-goes. Files (bench-files): what reading, writing and listing cost over the guest link.
+order: one run at each turn, begun when nothing is left of the one before; some runs in a row at each turn, so that each
+pays itself for what it leaves behind; and with 300 ms of rest before each run. Many sandboxes (bench-many): how many a
+second, what an idle one costs, where the time goes. Files (bench-files): what reading, writing and listing cost over
+the guest link.
 
 Compare ratios, and believe medians. Other load makes every figure worse, and those of commands of many processes more:
 each measurement waits for a quiet moment, though not for ever, and the report says how often there was none.
@@ -35,7 +36,8 @@ import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAUSE_MS = 300
-HOW = {"back to back": 0, f"every {PAUSE_MS} ms": PAUSE_MS}
+TURNS, IN_A_ROW, PACED = "taking turns", "in a row", f"every {PAUSE_MS} ms"
+PICTURED = IN_A_ROW  # the least flattering
 
 
 def arguments() -> argparse.Namespace:
@@ -43,7 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few rounds, and only 200 sandboxes at once")
     parser.add_argument("--rounds", type=int, help="turns of each command (default 20, quick 4)")
     parser.add_argument("--block", type=int, default=11,
-                        help="back to back: runs in a row at each turn, the first not counted; 1: strictly alternating")
+                        help="in a row: runs at each turn, the first not counted")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build",
                         help="where bench-tools was built")
     parser.add_argument("--json", type=pathlib.Path, help="write everything measured (default BUILD/bench.json)")
@@ -103,9 +105,11 @@ def tool(build: pathlib.Path, name: str, *args: object, work: pathlib.Path) -> d
     return json.loads(out)
 
 
-def block_of(peer: peers.Peer, options: argparse.Namespace, pause_ms: int) -> int:
+def block_of(peer: peers.Peer, options: argparse.Namespace, how: str) -> int:
     """How often it runs at each turn."""
-    if pause_ms > 0:
+    if how == TURNS:
+        return 1
+    if how == PACED:
         return 1 if peer.slow else 3
     return min(options.block, 3) if peer.slow else options.block
 
@@ -114,16 +118,22 @@ def measure_launches(options: argparse.Namespace, work: pathlib.Path, usable: li
     results: dict[str, dict[str, dict]] = {}
     busy: list[float] = []
     lines = work / "commands"
-    for how, pause_ms in HOW.items():
+    for how in (TURNS, IN_A_ROW, PACED):
+        # One run at each turn: there must be more turns, but slow ones need not have all of them.
+        shares = {True: options.rounds, False: options.rounds * 5} if how == TURNS else {None: options.rounds}
         results[how] = {}
         for key in peers.COMMANDS:
-            say(f"{key}, {how}, {options.rounds} rounds of {len(usable)} commands")
-            lines.write_text("".join(
-                "\t".join([peer.name, str(block_of(peer, options, pause_ms)), *peer.line(work, key)]) + "\n"
-                for peer in usable))
-            measured = tool(options.build, "bench-launch", lines, options.rounds, pause_ms, work=work)
-            results[how][key] = {name: report.summary(values) for name, values in measured["samples"].items()}
-            busy.append(measured["busy"])
+            for slow, rounds in shares.items():
+                some = [peer for peer in usable if slow is None or peer.slow == slow]
+                say(f"{key}, {how}, {rounds} rounds of {len(some)} commands")
+                lines.write_text("".join(
+                    "\t".join([peer.name, str(block_of(peer, options, how)), *peer.line(work, key)]) + "\n"
+                    for peer in some))
+                measured = tool(options.build, "bench-launch", lines, rounds, PAUSE_MS if how == PACED else 0,
+                                work=work)
+                results[how].setdefault(key, {}).update(
+                    {name: report.summary(values) for name, values in measured["samples"].items()})
+                busy.append(measured["busy"])
     return results, sum(busy) / len(busy)
 
 
@@ -171,8 +181,9 @@ def write_results(options: argparse.Namespace, results: dict) -> None:
     say(f"wrote {options.json}")
     if options.svg:
         about = results["machine"]
-        tables = results["launches"]["back to back"]
-        note = f"Back to back, {about['cpus']} CPUs, Linux {about['kernel'].partition('-')[0]}, {about['date'][:10]}."
+        tables = results["launches"][PICTURED]
+        kernel = about["kernel"].partition("-")[0]
+        note = f"Some runs in a row, {about['cpus']} CPUs, Linux {kernel}, {about['date'][:10]}."
         panels = {key: {name: row["p50_ms"] for name, row in rows.items()} for key, rows in tables.items()}
         options.svg.write_text(chart.draw(panels, note))
         say(f"wrote {options.svg}")
