@@ -23,8 +23,9 @@ enum {
     START_LIMIT_MS = 20000, /* for init to say HELLO */
     KILL_GRACE_MS = 5000,   /* for init to report a killed command */
     LOST_GRACE_MS = 1000,   /* for the keeper to say how an init ended that speaks no more */
-    STALL_LIMIT_MS = 30000, /* for the next piece of a file */
-    FIRST_COPY = 2,         /* channel; the command's is 1 */
+    STALL_LIMIT_MS = 30000, /* for the next STALL_BYTES of a file */
+    STALL_BYTES = 65536,
+    FIRST_COPY = 2, /* channel; the command's is 1 */
 };
 
 enum { POLL_KEEPER_LOOP, POLL_KEEPER, POLL_GUEST, POLL_SIGNALS, POLL_STDIN, POLL_STDOUT, POLL_STDERR, POLL_COUNT };
@@ -291,7 +292,7 @@ static int copy_file(struct run *run, const struct option_copy *copy, bool is_pu
 {
     struct session *session = &run->session;
     struct transfer transfer;
-    uint64_t moved = UINT64_MAX;
+    uint64_t goal = 0;
     int r = transfer_open(&transfer, session->options, copy, is_put, FIRST_COPY + run->copies++, err);
 
     if (r == 0)
@@ -301,9 +302,11 @@ static int copy_file(struct run *run, const struct option_copy *copy, bool is_pu
         struct wire_message message;
         while (r == 0 && transfer_next(&transfer, &message))
             r = session_send(session, &message, err);
-        if (moved != transfer.taken + transfer.heard)
+        /* Not with every byte: a hostile init could send one a minute. */
+        if (transfer.taken + transfer.heard >= goal) {
             set_deadline(run, STALL_LIMIT_MS);
-        moved = transfer.taken + transfer.heard;
+            goal = transfer.taken + transfer.heard + STALL_BYTES;
+        }
         if (r == 0)
             r = poll_once(run, err);
     }

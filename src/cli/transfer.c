@@ -7,24 +7,34 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
-enum { TEMPORARY_SIZE = 64 };
-
-static void temporary_name(char name[TEMPORARY_SIZE])
+/* The folder may be one that the command could write to: it must not have guessed the name. */
+static int choose_temporary(struct transfer *transfer)
 {
-    (void)snprintf(name, TEMPORARY_SIZE, ".hutch-get-%d", getpid());
+    uint64_t number;
+
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return -errno;
+    (void)snprintf(transfer->temporary, sizeof transfer->temporary, ".hutch-get-%016llx", (unsigned long long)number);
+    return 0;
 }
 
 static int open_source(struct transfer *transfer, struct error *err)
 {
     struct stat st;
+    char byte;
     int r = host_open(transfer->copy->host, transfer->option, O_RDONLY | O_NONBLOCK | O_NOCTTY, &transfer->fd, err);
 
     if (r < 0)
         return r;
     if (fstat(transfer->fd, &st) < 0 || !S_ISREG(st.st_mode))
         return error_set(err, ERROR_INVALID, 0, "%s: %.200s is no file", transfer->option, transfer->copy->host);
+    /* Files of /proc and the like. */
+    if (st.st_size == 0 && pread(transfer->fd, &byte, 1, 0) != 0)
+        return error_set(err, ERROR_INVALID, 0, "%s: %.200s does not say how large it is; copy it to a file first",
+                         transfer->option, transfer->copy->host);
     transfer->size = (uint64_t)st.st_size;
     transfer->mode = st.st_mode & 0777;
     return 0;
@@ -34,7 +44,6 @@ static int open_source(struct transfer *transfer, struct error *err)
 static int open_destination(struct transfer *transfer, struct error *err)
 {
     char folder[sizeof transfer->copy->host];
-    char temporary[TEMPORARY_SIZE];
     const char *path = transfer->copy->host;
     const char *slash = strrchr(path, '/');
     struct stat st;
@@ -49,8 +58,11 @@ static int open_destination(struct transfer *transfer, struct error *err)
     if (transfer->name[0] == '\0' || (is_there && !S_ISREG(st.st_mode)))
         return error_set(err, ERROR_INVALID, 0, "%s: %.200s is no file; give the path of one, or a name that is free",
                          transfer->option, path);
-    temporary_name(temporary);
-    transfer->fd = openat(transfer->folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r = choose_temporary(transfer);
+    if (r < 0)
+        return error_set(err, ERROR_SYSTEM, -r, "%s: choosing a name", transfer->option);
+    transfer->fd =
+        openat(transfer->folder, transfer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     return transfer->fd < 0 ? error_errno(err, "%s: making a file in %.200s", transfer->option, folder) : 0;
 }
 
@@ -83,11 +95,8 @@ int transfer_open(struct transfer *transfer, const struct run_options *options, 
 
 void transfer_release(struct transfer *transfer)
 {
-    char temporary[TEMPORARY_SIZE];
-
-    temporary_name(temporary);
     if (!transfer->is_put && !transfer->has_name && transfer->fd >= 0)
-        (void)unlinkat(transfer->folder, temporary, 0);
+        (void)unlinkat(transfer->folder, transfer->temporary, 0);
     close_fd(&transfer->fd);
     close_fd(&transfer->folder);
 }
@@ -180,14 +189,12 @@ int transfer_hear(struct transfer *transfer, const struct wire_message *message)
 /* Of what came out: whole, the caller's, with no more than permissions, and only then under its name. */
 static int give_name(struct transfer *transfer)
 {
-    char temporary[TEMPORARY_SIZE];
     mode_t mask = umask(0);
 
     (void)umask(mask);
-    temporary_name(temporary);
     if (fchown(transfer->fd, host_owner_uid(), host_owner_gid()) < 0 ||
         fchmod(transfer->fd, transfer->mode & ~mask) < 0 ||
-        renameat(transfer->folder, temporary, transfer->folder, transfer->name) < 0)
+        renameat(transfer->folder, transfer->temporary, transfer->folder, transfer->name) < 0)
         return -errno;
     transfer->has_name = true;
     return 0;

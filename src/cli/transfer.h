@@ -15,8 +15,9 @@ struct transfer {
     const struct option_copy *copy;
     const char *option; /* --put or --get, for messages */
     bool is_put;
-    bool has_name; /* what came out has taken its place */
-    int fd;        /* the caller's file; one that comes out has a name of its own in `folder` until it is whole */
+    char temporary[32]; /* what it is called until it is whole */
+    bool has_name;      /* what came out has taken its place */
+    int fd;             /* the caller's file; one that comes out has a name of its own in `folder` until it is whole */
     int folder;
     const char *name; /* in it, in the end */
     uint64_t limit;   /* the most that may come out */

@@ -115,6 +115,31 @@ def no_files() -> None:
 
 
 @case
+def unsized() -> None:
+    "a file of /proc, which says that it is empty and is not, is refused rather than copied as empty"
+    result = run("--put", "/proc/version:x", "--", "echo", "ran")
+    equal("status and output", (result.status, result.text), (125, ""))
+    contains("reason", result.err, "--put", "/proc/version", "does not say how large it is")
+    empty = folder("empty") / "file"
+    empty.write_text("")
+    result = run("--put", f"{empty}:x", "--", "wc", "-c", "x")
+    equal("one that is empty", (result.status, result.text.split()[0]), (0, "0"))
+
+
+@case
+def guessed_name() -> None:
+    "a command that may write to the folder can't be in the way of the file's first name"
+    here = folder("guess")
+    os.chmod(here, 0o777)
+    # The next process ids of this machine, hutch's own among them.
+    first = os.getpid()
+    script = f"echo new > /workspace/x; for i in $(seq {first} {first + 5000}); do : > .hutch-get-$i; done"
+    equal("run", run("--dir", f"{here}:/mnt/out:rw", "--workdir", "/mnt/out", "--get", f"/workspace/x:{here}/x", "--",
+                     "sh", "-c", script).status, 0)
+    equal("what came out", (here / "x").read_text(), "new\n")
+
+
+@case
 def limits() -> None:
     "a disk that is full and a file larger than the disk are told, and leave what was there"
     here = folder("limits")
