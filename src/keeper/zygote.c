@@ -21,7 +21,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-enum { CLEAN_FDS = 4 }; /* with a CLEAN, when there is no disk */
+enum {
+    CLEAN_FDS = 4,  /* with a CLEAN, when there is no disk */
+    LAST_MS = 1000, /* between a keeper's last word and its end */
+};
 
 static int loopback_up(void)
 {
@@ -153,12 +156,16 @@ static int spawn_sandbox(int socket, const struct spawn *spawn, bool single, int
     return pidfd;
 }
 
-static void wait_for_end(int pidfd)
+/* A keeper that ends closes its link a little before; one that only closes it has no use for us, and may not be able to
+ * end us. */
+static void wait_for_end(int keeper_pidfd, int socket)
 {
-    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    struct pollfd ends[] = {{.fd = keeper_pidfd, .events = POLLIN}, {.fd = socket}};
 
-    while (poll(&end, 1, -1) < 0 && errno == EINTR)
+    while (poll(ends, 2, -1) < 0 && errno == EINTR)
         ;
+    if (ends[0].revents == 0)
+        (void)poll(ends, 1, LAST_MS);
 }
 
 /* Neither the caller's terminal nor what it ignored or blocked is passed on to sandboxes. */
@@ -235,7 +242,7 @@ static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, i
             _exit(0);
         }
         if (message.type == WIRE_CLEAN && fd_count >= CLEAN_FDS) {
-            wait_for_end(fds[0]);
+            wait_for_end(fds[0], socket);
             janitor_clean(&message.clean, pidfd, fd_count > CLEAN_FDS ? &fds[CLEAN_FDS] : NULL);
             _exit(0);
         }
