@@ -523,7 +523,12 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
     keeper->client_fd = options->client_fd;
     keeper->zygote_pidfd = options->zygote_pidfd;
     keeper->maker = (struct sandbox_maker){
-        .state_fd = -1, .host_layer_fd = -1, .init_fd = options->init_fd, .zygote_fd = options->zygote_fd};
+        .state_fd = -1,
+        .host_layer_fd = -1,
+        .init_fd = options->init_fd,
+        .zygote_fd = options->zygote_fd,
+        .single = options->single,
+    };
     int r = set_up(keeper, options, err);
     if (r < 0) {
         keeper_free(keeper);

@@ -208,6 +208,15 @@ static int make_proc(struct making *making, const char **ret_place)
     return r < 0 ? r : proc_mask(making->proc_fd, &covers, ret_place);
 }
 
+/* Not sooner: the zygote would take the CPU that makes /proc, and the child waits for that first. */
+static int connect_network(const struct making *making, struct error *err)
+{
+    struct wire_message message = {.type = WIRE_CONNECT, .connect = {.sandbox = making->create->sandbox}};
+    int r = link_send(making->maker->zygote_fd, &message, NULL, 0);
+
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "talking to the zygote") : 0;
+}
+
 /* Nothing untrusted runs without its limits: the child waits for this, and only then goes on to become init. */
 static int furnish(struct making *making, struct error *err)
 {
@@ -221,7 +230,9 @@ static int furnish(struct making *making, struct error *err)
     int fds[] = {making->dev_fd, making->view_fd, making->proc_fd};
     r = link_send(making->guest_fd, &message, fds, making->proc_fd >= 0 ? 3 : 2);
     /* One that has ended already says itself why, and where. */
-    return r < 0 && r != -EPIPE ? error_set(err, ERROR_SYSTEM, -r, "handing over /dev") : 0;
+    if (r < 0 && r != -EPIPE)
+        return error_set(err, ERROR_SYSTEM, -r, "handing over /dev");
+    return making->maker->single ? connect_network(making, err) : 0;
 }
 
 static int hear_zygote(struct making *making, struct wire_spawned *ret_spawned)

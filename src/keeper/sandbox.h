@@ -38,6 +38,7 @@ struct sandbox_maker {
     int host_layer_fd; /* -1 until a sandbox wants it */
     int init_fd;
     int zygote_fd;
+    bool single;        /* only one is made */
     bool proc_by_child; /* this kernel makes no /proc for others */
     const char *instance_id;
 };

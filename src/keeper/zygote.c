@@ -33,6 +33,23 @@ static int make_network(void)
     return unshare(CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
+static int make_network_up(void)
+{
+    int r = make_network();
+
+    return r < 0 ? r : loopback_up();
+}
+
+/* The child asks for this before it goes further than its root. */
+static void tell_network(int *go_fd, int r)
+{
+    unsigned char error = (unsigned char)-r;
+
+    if (*go_fd >= 0)
+        ignore_result(write(*go_fd, &error, 1));
+    close_fd(go_fd);
+}
+
 static pid_t clone_process(const struct spawn *spawn, int *ret_pidfd)
 {
     struct clone_args args = {
@@ -116,10 +133,15 @@ static void end_sandbox(int pidfd, int cgroup_fd)
     (void)sys_pidfd_send_signal(pidfd, SIGKILL);
 }
 
-/* The pidfd, or -1. */
-static int spawn_sandbox(int socket, const struct spawn *spawn, int failed, int network)
+/* What the zygote holds of a sandbox that it has cloned: -1 where it has nothing. */
+struct cloned {
+    int pidfd;
+    int go_fd; /* where the child waits for its network */
+};
+
+static struct cloned spawn_sandbox(int socket, const struct spawn *spawn, int failed, int network)
 {
-    int pidfd = -1;
+    struct cloned cloned = {.pidfd = -1, .go_fd = -1};
     int go[2] = {-1, -1};
     struct wire_message message = {
         .type = WIRE_SPAWNED, .spawned = {.sandbox = spawn->sandbox, .step = failed < 0 ? STEP_ZYGOTE : STEP_NETWORK}};
@@ -128,18 +150,16 @@ static int spawn_sandbox(int socket, const struct spawn *spawn, int failed, int 
     if (r == 0 && pipe2(go, O_CLOEXEC) < 0)
         r = -errno;
     if (r == 0)
-        r = clone_sandbox(socket, spawn, go, &message.spawned, &pidfd);
+        r = clone_sandbox(socket, spawn, go, &message.spawned, &cloned.pidfd);
     message.spawned.error = (uint32_t)-r;
-    if (link_send(socket, &message, &pidfd, pidfd >= 0 ? 1 : 0) < 0) {
-        end_sandbox(pidfd, spawn->cgroup_fd);
+    if (link_send(socket, &message, &cloned.pidfd, cloned.pidfd >= 0 ? 1 : 0) < 0) {
+        end_sandbox(cloned.pidfd, spawn->cgroup_fd);
         _exit(1);
     }
-    /* While the child builds its root; it asks for the outcome before it goes further. */
-    unsigned char error = (unsigned char)(r == 0 ? -loopback_up() : 0);
     if (r == 0)
-        ignore_result(write(go[1], &error, 1));
+        cloned.go_fd = TAKE_FD(go[1]);
     fd_close_many(go, 2);
-    return pidfd;
+    return cloned;
 }
 
 /* Neither the caller's terminal nor what it ignored or blocked is passed on to sandboxes. */
@@ -198,11 +218,14 @@ static int prepare(bool single)
 static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, int failed, int network)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
-    int pidfd = -1;
+    struct cloned cloned = {.pidfd = -1, .go_fd = -1};
     int cgroup_fd = -1;
 
     if (failed == 0)
         failed = prepare(single);
+    /* A single run's keeper is waiting already: there it is done later, beside the child. */
+    if (failed == 0 && network == 0 && !single)
+        network = loopback_up();
     for (;;) {
         struct wire_message message;
         struct spawn spawn;
@@ -210,8 +233,12 @@ static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, i
         size_t fd_count = 0;
         if (link_receive(socket, WIRE_BY_KEEPER, WIRE_IN_RUNNING, frame, &message, fds, &fd_count) <= 0) {
             /* The keeper was killed. Its sandbox may have cleared the signal that should have ended it. */
-            end_sandbox(pidfd, cgroup_fd);
+            end_sandbox(cloned.pidfd, cgroup_fd);
             _exit(0);
+        }
+        if (message.type == WIRE_CONNECT && fd_count == 0) {
+            tell_network(&cloned.go_fd, loopback_up());
+            continue;
         }
         if (message.type == WIRE_CLEAN && fd_count >= 3) {
             janitor_clean(&message.clean, fds[0], fd_count == 4 ? &fds[3] : NULL);
@@ -221,12 +248,15 @@ static _Noreturn void serve(int socket, bool single, const cpu_set_t *allowed, i
             _exit(1);
         if (allowed != NULL && sched_setaffinity(0, sizeof *allowed, allowed) < 0)
             failed = -errno;
-        pidfd = spawn_sandbox(socket, &spawn, failed, network);
+        cloned = spawn_sandbox(socket, &spawn, failed, network);
         cgroup_fd = single ? fcntl(spawn.cgroup_fd, F_DUPFD_CLOEXEC, 0) : -1;
         fd_close_many(fds, fd_count);
-        if (!single)
-            close_fd(&pidfd);
-        network = single ? -EBUSY : failed == 0 ? make_network() : 0;
+        network = -EBUSY;
+        if (!single) {
+            tell_network(&cloned.go_fd, 0);
+            close_fd(&cloned.pidfd);
+            network = failed == 0 ? make_network_up() : 0;
+        }
     }
 }
 

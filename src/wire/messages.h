@@ -31,6 +31,7 @@
     X(SPAWN, spawn, 32, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 40)                                                           \
     X(SPAWNED, spawned, 33, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, 1)                                                        \
     X(CLEAN, clean, 34, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 4)                                                            \
+    X(CONNECT, connect, 36, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                        \
     /* keeper -> the sandbox being set up */                                                                           \
     X(FURNISH, furnish, 35, WIRE_BY_KEEPER, WIRE_IN_STARTING, 3)                                                       \
     /* a helper of the keeper's -> keeper */                                                                           \
@@ -180,6 +181,9 @@
 #define WIRE_FIELDS_clean(F)                                                                                           \
     F(str, instance, 16)                                                                                               \
     F(str, cgroup, 47)
+
+/* A single run's child has all that it waited for: there is time to bring its loopback interface up. */
+#define WIRE_FIELDS_connect(F) F(u64, sandbox, 0)
 
 /* The limits are set; what was made meanwhile. Descriptors: /dev, init's view of its cgroup, /proc where it could be.
  */
