@@ -10,15 +10,15 @@
 
 /* The methods we serve. Every other one is 501. */
 enum http_method {
-    HTTP_NO_METHOD = 0,
-    HTTP_GET,
-    HTTP_HEAD,
-    HTTP_POST,
-    HTTP_PUT,
-    HTTP_PATCH,
-    HTTP_DELETE,
-    HTTP_OPTIONS,
-    HTTP_METHODS, /* how many there are */
+    METHOD_NONE = 0,
+    METHOD_GET,
+    METHOD_HEAD,
+    METHOD_POST,
+    METHOD_PUT,
+    METHOD_PATCH,
+    METHOD_DELETE,
+    METHOD_OPTIONS,
+    METHOD_COUNT, /* how many there are */
 };
 
 enum { HTTP_HEADERS_MAX = 100 };
