@@ -88,7 +88,9 @@ static int on_header_value(llhttp_t *llhttp, const char *at, size_t length)
         return 0;
     while (length > 0 && (at[length - 1] == ' ' || at[length - 1] == '\t'))
         length--;
-    http1->values[http1->header_count - 1] = span_of(http1, at, length);
+    /* Where llhttp sees an empty one may be the next line already. */
+    if (length > 0)
+        http1->values[http1->header_count - 1] = span_of(http1, at, length);
     return 0;
 }
 

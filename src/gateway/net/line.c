@@ -7,6 +7,18 @@ static bool is_hex(uint8_t c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+static bool is_good_request(struct line *line, uint8_t c)
+{
+    bool was_blank = line->has_blank;
+
+    line->has_blank = c == ' ';
+    if (c == ' ') {
+        line->has_front = true;
+        return line->length > 0 && !was_blank && ++line->blanks <= 2;
+    }
+    return c > ' ' && c < 0x80 && (line->has_front || http_is_token_char(c));
+}
+
 /* A byte that is neither CR nor LF. */
 static bool is_good(struct line *line, uint8_t c)
 {
@@ -14,9 +26,7 @@ static bool is_good(struct line *line, uint8_t c)
         return false;
     switch (line->kind) {
     case LINE_REQUEST:
-        if (c == ' ' && line->length > 0)
-            line->has_front = true;
-        return c != '\t' && c < 0x80 && (line->has_front || http_is_token_char(c));
+        return is_good_request(line, c);
     case LINE_HEADER:
         if (line->has_front)
             return true;
@@ -38,6 +48,7 @@ static bool may_end(const struct line *line)
 {
     switch (line->kind) {
     case LINE_REQUEST:
+        return line->length == 0 || (line->blanks == 2 && !line->has_blank);
     case LINE_HEADER:
         return line->length == 0 || line->has_front;
     case LINE_CHUNK:

@@ -16,16 +16,18 @@
 #include <stdint.h>
 
 enum line_kind {
-    LINE_REQUEST,   /* starts with a token; no tab, nothing above ASCII */
-    LINE_HEADER,    /* a token, a colon, a value; or nothing at all */
-    LINE_CHUNK,     /* hexadecimal digits, perhaps an extension */
+    LINE_REQUEST, /* a token and two other words, a single blank between them, nothing above ASCII; or nothing at all */
+    LINE_HEADER,  /* a token, a colon, a value; or nothing at all */
+    LINE_CHUNK,   /* hexadecimal digits, perhaps an extension */
     LINE_CHUNK_END, /* nothing at all */
 };
 
 struct line {
     enum line_kind kind;
-    size_t length;  /* so far, without its end */
-    bool has_front; /* behind the token or the digits */
+    size_t length;   /* so far, without its end */
+    unsigned blanks; /* of a request line: it has two, each for itself */
+    bool has_front;  /* behind the token or the digits */
+    bool has_blank;  /* the last byte was one */
     bool has_cr;
 };
 
