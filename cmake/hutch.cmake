@@ -133,5 +133,7 @@ function(hutch_llhttp)
     set(llhttp /usr/share/llhttp)
     add_library(llhttp STATIC ${llhttp}/api.c ${llhttp}/http.c ${llhttp}/llhttp.c)
     target_include_directories(llhttp SYSTEM PUBLIC /usr/share/include/llhttp)
+    # Also for whoever includes its header: the loose parser takes what others on the way read differently.
+    target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1)
     target_compile_options(llhttp PRIVATE -w ${HUTCH_HARDENING})
 endfunction()
