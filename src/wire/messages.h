@@ -85,10 +85,10 @@
     F(str, tls_certificate, 4095)                                                                                      \
     F(str, tls_key, 4095)                                                                                              \
     F(strv, templates, 16384)                                                                                          \
-    F(strv, shares, 16384)                                                                                             \
     F(u64, drain_ms, 0)                                                                                                \
     F(u8, log_level, 0)                                                                                                \
-    F(u8, log_format, 0)
+    F(u8, log_format, 0)                                                                                               \
+    F(strv, shares, 16384)
 
 /*
  * The gateway's first word, before it has heard anything: its frame carries the version that it speaks. Answered with
