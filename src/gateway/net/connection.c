@@ -317,9 +317,10 @@ void connection_accept(struct listener *listener)
 /* Has the client taken anything lately of what waits for it? */
 static bool is_stalled(struct connection *connection, uint64_t now_ms)
 {
-    uint64_t sent = stream_sent(&connection->stream);
+    bool is_waiting = stream_unsent(&connection->stream) > 0;
+    uint64_t sent = is_waiting ? stream_sent(&connection->stream) : 0;
 
-    if (stream_unsent(&connection->stream) == 0 || sent != connection->sent_before) {
+    if (!is_waiting || sent != connection->sent_before) {
         connection->sent_before = sent;
         connection->progress_ms = now_ms;
     }

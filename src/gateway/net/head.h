@@ -28,7 +28,7 @@ struct head {
     bool keep_alive;
 };
 
-enum { HEAD_DATE_SIZE = 32 };
+enum { HEAD_DATE_SIZE = 40 };
 
 /* Append it, the empty line included. 0, -ENOBUFS, -ENOMEM. */
 _must_use_ int head_write(struct buf *buf, const struct head *head);

@@ -1,6 +1,8 @@
 #include "gateway/net/stream.h"
 
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 enum { KEEP_ROOM = 16 << 10 }; /* of a buffer that was emptied */
 
@@ -73,7 +75,27 @@ size_t stream_unsent(const struct stream *stream)
 
 uint64_t stream_sent(const struct stream *stream)
 {
-    return stream->given - stream_unsent(stream);
+    uv_os_fd_t fd = -1;
+    int queued = 0;
+
+    if (uv_fileno(&stream->uv.handle, &fd) < 0 || ioctl(fd, SIOCOUTQ, &queued) < 0 || queued < 0)
+        queued = 0;
+    return stream->given - stream_unsent(stream) - (uint64_t)queued;
+}
+
+static void on_shut(uv_shutdown_t *shutdown, int status)
+{
+    /* A peer that has gone already is found out by reading. */
+    (void)shutdown, (void)status;
+}
+
+/* uv does it after what it has to write; it must have all of that. */
+static void shut_after_last(struct stream *stream)
+{
+    if (!stream->is_shut || stream->is_closing || stream->waiting.length > 0 || stream->has_shutdown)
+        return;
+    stream->has_shutdown = true;
+    ignore_result(uv_shutdown(&stream->shutdown, &stream->uv.stream, on_shut));
 }
 
 static void start_writing(struct stream *stream);
@@ -95,6 +117,7 @@ static void on_written(uv_write_t *write, int status)
     if (stream->sending.room > KEEP_ROOM)
         buf_release(&stream->sending);
     start_writing(stream);
+    shut_after_last(stream);
     stream->events->written(stream);
 }
 
@@ -239,12 +262,6 @@ void stream_read_stop(struct stream *stream)
     stream->is_reading = false;
 }
 
-static void on_shut(uv_shutdown_t *shutdown, int status)
-{
-    /* A peer that has gone already is found out by reading. */
-    (void)shutdown, (void)status;
-}
-
 void stream_shut(struct stream *stream)
 {
     if (stream->is_shut || stream->is_closing)
@@ -254,5 +271,5 @@ void stream_shut(struct stream *stream)
         ignore_result(flush_tls(stream));
     }
     stream->is_shut = true;
-    ignore_result(uv_shutdown(&stream->shutdown, &stream->uv.stream, on_shut));
+    shut_after_last(stream);
 }

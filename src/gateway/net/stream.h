@@ -54,7 +54,8 @@ struct stream {
     uint64_t given;     /* bytes, to be sent */
     bool is_writing;
     bool is_reading;
-    bool is_shut;
+    bool is_shut; /* nothing more may be written */
+    bool has_shutdown;
     bool is_closing;
     bool has_ended; /* `end` was called */
 };
@@ -72,8 +73,13 @@ void stream_read_stop(struct stream *stream);
 /* Write or keep it all: 0; -ENOBUFS, -ENOMEM when it can't be kept, -EPIPE and others when the peer has gone. */
 _must_use_ int stream_write(struct stream *stream, const uv_buf_t *bufs, unsigned count);
 
-/* Bytes that the kernel has not taken yet, and all that it has. */
+/* Bytes that the kernel has not taken yet. */
 size_t stream_unsent(const struct stream *stream);
+
+/*
+ * Bytes that the peer's machine has taken. The kernel lets us write again only when a third of its own queue, which may
+ * be megabytes, is free: to tell a slow reader from one that does not read, that queue has to be looked at.
+ */
 uint64_t stream_sent(const struct stream *stream);
 
 /* After what was written: the end of our direction. */
