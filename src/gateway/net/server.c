@@ -1,5 +1,6 @@
 #include "gateway/net/serving.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -79,12 +80,21 @@ static void on_tick(uv_timer_t *timer)
         connection_tick(connection, now_ms);
 }
 
+/* uv writes with plain writev(): a client that has gone must not end the gateway. */
+static void ignore_pipe_signal(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+
+    ignore_result(sigaction(SIGPIPE, &action, NULL)); /* fails for other signals only */
+}
+
 int server_new(const struct server_options *options, struct server **ret_server, struct error *err)
 {
     struct server *server = calloc(1, sizeof *server);
 
     if (server == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making the server");
+    ignore_pipe_signal();
     server->options = *options;
     server->scratch = buf_init(SCRATCH_MOST);
     fill_in(&server->options.limits);
