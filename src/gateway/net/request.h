@@ -64,6 +64,8 @@ struct request {
 
     /* The rest belongs to the server. */
     struct connection *connection;
+    bool is_handed; /* to the hook or the handler, who now owes the end */
+    bool is_ending;
     struct header answer_headers[REQUEST_ANSWER_HEADERS_MAX];
     size_t answer_header_count;
     uint64_t content_length;
@@ -71,15 +73,15 @@ struct request {
     uint64_t answer_left; /* bytes still owed of an answer whose length was promised */
     uint64_t answer_sent; /* bytes of body */
     unsigned answer_status;
-    unsigned state;
     unsigned minor_version;
     bool has_length; /* of the request */
     bool is_chunked;
     bool wants_keep_alive;
     bool expects_continue;
     bool is_paused;
-    bool is_answered_chunked;
-    bool is_answered_by_length;
+    bool is_answer_chunked;
+    bool has_answer_length;
+    bool has_no_answer_body;
     bool wants_drain;
 };
 
@@ -115,7 +117,7 @@ void request_start(struct request *request, unsigned status, const char *type, i
 
 /*
  * Write a piece. 1: go on; 0: taken, but wait for `drain` before the next; -EPIPE: nobody reads it any more; -ENOBUFS:
- * more than the cap on unsent bytes is waiting, so the client was ended.
+ * more than the cap on unsent bytes is waiting, so the client was ended. After an error `gone` is not called any more.
  */
 _must_use_ int request_write(struct request *request, const void *data, size_t length);
 

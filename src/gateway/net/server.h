@@ -72,7 +72,7 @@ struct server_counts {
 
 struct server_limits server_limits_default(void);
 
-/* Limits of 0 mean the default. */
+/* Limits of 0 mean the default. From here on the process ignores SIGPIPE. */
 _must_use_ int server_new(const struct server_options *options, struct server **ret_server, struct error *err);
 
 /*
