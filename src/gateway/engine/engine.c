@@ -22,7 +22,7 @@ uint64_t engine_wall_ms(void)
 int engine_check_recording(const struct engine *engine, struct error *err)
 {
     /* After a rest one is let through, to see whether it works again. */
-    if (engine->record_failed_at == 0 || uv_now(engine->loop) - engine->record_failed_at >= ENGINE_RECORD_REST_MS)
+    if (!engine->has_record_failed || uv_now(engine->loop) - engine->record_failed_at >= ENGINE_RECORD_REST_MS)
         return 0;
     return error_set(err, ERROR_SYSTEM, EIO, "nothing can be recorded at the moment, so nothing is started");
 }
@@ -255,7 +255,7 @@ void engine_figures(const struct engine *engine, struct engine_figures *ret_figu
     ret_figures->execs = engine->running;
     ret_figures->execs_kept = engine->execs.count;
     ret_figures->result_bytes = engine->result_bytes;
-    ret_figures->is_recording = engine->record_failed_at == 0;
+    ret_figures->is_recording = !engine->has_record_failed;
     for (size_t i = 0; i < engine->pool_count; i++)
         ret_figures->pooled += engine->pool[i].idle + engine->pool[i].making;
 }

@@ -124,7 +124,9 @@ void exec_record_end(struct exec *exec)
     const struct recorder *recorder = exec->engine->recorder;
 
     finish_result(exec);
-    struct record *record = record_new(exec->engine, NULL, exec, end_is_recorded);
+    /* What was never recorded as started has no end. */
+    bool has_start = !exec->is_unrecorded || exec->is_recorded;
+    struct record *record = has_start ? record_new(exec->engine, NULL, exec, end_is_recorded) : NULL;
     if (record == NULL) {
         exec->is_unrecorded = true;
         exec_finished(exec);

@@ -228,7 +228,8 @@ struct engine {
     uint32_t records;     /* not answered yet */
     struct record *spare; /* for when there is no memory */
     struct engine_figures totals;
-    uint64_t record_failed_at; /* 0: recording works */
+    bool has_record_failed;    /* the last one */
+    uint64_t record_failed_at; /* then: when */
     bool is_draining;
     bool is_closing;
     engine_done drained;

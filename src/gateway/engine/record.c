@@ -27,10 +27,8 @@ void record_finished(void *request, int status)
     struct record *record = request;
     struct engine *engine = record->engine;
 
-    if (status < 0)
-        engine->record_failed_at = uv_now(engine->loop) | 1;
-    else
-        engine->record_failed_at = 0;
+    engine->has_record_failed = status < 0;
+    engine->record_failed_at = uv_now(engine->loop);
     if (!engine->is_closing)
         record->then(record, status);
     if (record->sandbox != NULL)
