@@ -21,13 +21,14 @@
 
 struct engine;
 struct recorder;
+struct wire_message;
 
 enum { ENGINE_ID_SIZE = 32 }; /* "sb_" or "ex_", 26 characters, NUL */
 
 struct engine_options {
     uv_loop_t *loop;
     int keeper_fd;  /* the gateway's end of the conversation; becomes the engine's */
-    uint32_t start; /* how often a gateway has been started under this keeper: 1 for the first, never the same again */
+    uint32_t start; /* how often a gateway was started: counted in the store, so that no two have the same, from 1 */
     const struct recorder *recorder;
     uint32_t sandboxes_max;    /* live ones of callers; the pool's come on top */
     uint32_t execs_max;        /* running at once */
@@ -36,6 +37,8 @@ struct engine_options {
     uint32_t stall_ms;         /* a follower that takes nothing for so long is dropped; 0: 30 s */
     uint32_t events_kept;      /* 0: 4096 */
     void (*lost)(void *data);  /* the keeper has ended the conversation: nothing more can be done */
+    /* What the keeper says that is about no sandbox; the descriptors are the receiver's. NULL: nothing is expected */
+    void (*heard)(void *data, const struct wire_message *message, int *fds, size_t fd_count);
     void *data;
 };
 
@@ -43,7 +46,10 @@ typedef void (*engine_done)(void *data);
 
 _must_use_ int engine_new(const struct engine_options *options, struct engine **ret_engine, struct error *err);
 
-/* Live sandboxes stay the keeper's, for another gateway to adopt. No callback but `closed` comes after this. */
+/*
+ * Live sandboxes stay the keeper's, for another gateway to adopt. No callback but `closed` comes after this. Followers,
+ * subscribers and jobs are to be freed before.
+ */
 void engine_close(struct engine *engine, engine_done closed, void *data);
 
 /* Everything has been adopted: sandboxes of the keeper's that are not known by now are ended, the pool is filled. */
@@ -51,6 +57,9 @@ void engine_go(struct engine *engine);
 
 /* End all sandboxes with the reason `drained` and refuse new ones; `done` when none is left. */
 void engine_drain(struct engine *engine, engine_done done, void *data);
+
+/* Something to the keeper that is about no sandbox and is not answered. */
+_must_use_ int engine_tell_keeper(struct engine *engine, const struct wire_message *message);
 
 struct engine_figures {
     uint64_t sandboxes; /* live, of callers */

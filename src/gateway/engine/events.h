@@ -34,8 +34,8 @@ struct event {
     int64_t value;
     char sandbox[ENGINE_ID_SIZE]; /* "" when it is about none */
     char exec[ENGINE_ID_SIZE];
-    char owner[64]; /* cut */
-    char agent[64];
+    char owner[64];
+    char agent[64]; /* cut */
 };
 
 const char *event_kind_name(enum event_kind kind); /* such as "sandbox.ready" */

@@ -150,7 +150,10 @@ struct exec_follow_options {
 _must_use_ int exec_follow(struct exec *exec, const struct exec_follow_options *options, exec_news news, void *data,
                            struct exec_follower **ret_follower, struct error *err);
 
-/* 1; 0 when there is nothing now; -ENODATA after the last; -ETIME when it was dropped because it took nothing. */
+/*
+ * To be called once after exec_follow() too: news is what comes later. 1; 0 when there is nothing now; -ENODATA after
+ * the last; -ETIME when it was dropped because it took nothing; -EIO when the output could not be recorded.
+ */
 _must_use_ int exec_follower_next(struct exec_follower *follower, struct exec_chunk *ret_chunk);
 struct exec *exec_follower_exec(struct exec_follower *follower);
 void exec_follower_free(struct exec_follower *follower);

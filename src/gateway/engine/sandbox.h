@@ -89,7 +89,7 @@ _must_use_ int sandbox_create(struct engine *engine, const struct sandbox_settin
 /* NULL when there is none with this id, or when it is another's. `owner` NULL: whoever's it is. */
 struct sandbox *sandbox_find(struct engine *engine, const char *id, const char *owner);
 
-/* All of an owner's, oldest first: the first one created after the one with number `after`; 0: the first. */
+/* All of an owner's, oldest first: the first one whose `order` is above `after`; 0: the first. */
 struct sandbox *sandbox_after(struct engine *engine, uint64_t after, const char *owner);
 
 /* Answers when that is recorded; what is left is removed meanwhile and after. `done` may be NULL. */
@@ -122,7 +122,8 @@ _must_use_ int sandbox_measure(struct sandbox *sandbox, sandbox_usage_done done,
 /* Views into the sandbox. */
 struct sandbox_info {
     const char *id;
-    uint64_t number;
+    uint64_t number; /* the keeper's name for it */
+    uint64_t order;  /* its place in lists: a cursor */
     enum sandbox_state state;
     enum sandbox_reason reason;
     const struct sandbox_settings *settings;
