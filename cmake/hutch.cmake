@@ -55,7 +55,7 @@ function(hutch_filter name)
         DEPENDS compile-filter ${CMAKE_SOURCE_DIR}/policy/seccomp/refused ${CMAKE_SOURCE_DIR}/policy/seccomp/nosetid
             ${CMAKE_SOURCE_DIR}/policy/seccomp/nocode
             ${CMAKE_SOURCE_DIR}/policy/seccomp/tight ${CMAKE_SOURCE_DIR}/policy/seccomp/standard
-            ${CMAKE_SOURCE_DIR}/policy/seccomp/files
+            ${CMAKE_SOURCE_DIR}/policy/seccomp/files ${CMAKE_SOURCE_DIR}/policy/seccomp/gateway
         COMMENT "compiling seccomp filter ${name}" VERBATIM)
     add_custom_target(filter-${name} DEPENDS ${HUTCH_GENERATED}/${name}.inc)
 endfunction()

@@ -62,3 +62,12 @@ _must_use_ int handover_update(struct handover *handover, const struct wire_sett
 
 /* Forget the first credentials: they are in the store now. */
 void handover_forget_presets(struct handover *handover);
+
+/* To the keeper, before or without a loop. 0 or -errno. */
+_must_use_ int handover_say_ready(const struct handover *handover);
+_must_use_ int handover_say_unable(const struct handover *handover, const char *why);
+_must_use_ int handover_say_reloaded(const struct handover *handover, const char *problem); /* "" when it was done */
+
+/* May this be served? `has_stored`: the store has a credential from before. What is wrong is for handover_say_unable().
+ */
+_must_use_ int handover_check_credentials(const struct handover *handover, bool has_stored, struct error *err);
