@@ -98,6 +98,7 @@ static int prune_exec(struct prune *prune, struct applier *applier, int64_t befo
 {
     const struct value before[] = {N(before_ms)};
     int64_t row = 0;
+    int64_t left = 0;
     uint64_t removed = 0;
     int r = ask(applier, STATEMENT_PRUNE_EXEC, before, 1, &row, err);
 
@@ -106,8 +107,10 @@ static int prune_exec(struct prune *prune, struct applier *applier, int64_t befo
     const struct value values[] = {N(row), N(OUTPUT_PIECES)};
     r = database_run(applier->database, STATEMENT_PRUNE_OUTPUT, values, 2, &removed, err);
     prune->removed += removed;
-    if (r < 0 || removed == OUTPUT_PIECES)
-        return r < 0 ? r : 1;
+    if (r == 0 && removed == OUTPUT_PIECES)
+        r = ask(applier, STATEMENT_OUTPUT_FIRST, values, 1, &left, err);
+    if (r != 0)
+        return r;
     r = database_run(applier->database, STATEMENT_DROP_EXEC, values, 1, &removed, err);
     prune->removed += removed;
     return r < 0 ? r : 1;

@@ -115,7 +115,7 @@ int schema_prepare_file(const char *path, struct error *err)
     return fd >= 0 ? 0 : error_errno(err, "making %s: may this user write to its folder?", path);
 }
 
-static int damaged(const char *path, struct error *err)
+int schema_explain(const char *path, struct error *err)
 {
     if (err->err == EBADMSG)
         error_wrap(err, "%s is damaged; nothing was changed. Move it away, or put a copy back", path);
@@ -219,7 +219,7 @@ int schema_upgrade(struct database *database, const char *path, struct error *er
     if (r == 0)
         r = database_number(database, "SELECT count(*) FROM sqlite_schema", &tables, err);
     if (r < 0)
-        return damaged(path, err);
+        return schema_explain(path, err);
     r = refuse_stranger(version, tables, application, path, err);
     if (r < 0)
         return r;
@@ -228,5 +228,5 @@ int schema_upgrade(struct database *database, const char *path, struct error *er
         r = use_log(database, err);
     for (int next = (int)version; r == 0 && next < schema_version(); next++)
         r = migrate(database, next, err);
-    return r == 0 ? 0 : damaged(path, err);
+    return r == 0 ? 0 : schema_explain(path, err);
 }

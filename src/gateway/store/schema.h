@@ -18,5 +18,8 @@ _must_use_ int schema_prepare_file(const char *path, struct error *err);
 /* Check the open database and bring it up to date, each step in one transaction. */
 _must_use_ int schema_upgrade(struct database *database, const char *path, struct error *err);
 
+/* Say in front of what SQLite said which file it is about, and what to do about it. Returns the error's errno. */
+int schema_explain(const char *path, struct error *err);
+
 /* The version that this program writes. */
 int schema_version(void);

@@ -63,7 +63,7 @@ static void count(struct store *store, const struct store_call *call, int sign)
         store->writes_out += (size_t)sign;
         store->writes_out_bytes += sign > 0 ? call->bytes : -call->bytes;
     }
-    if (store->reads_out + store->writes_out > 0)
+    if (store->closing || store->reads_out + store->writes_out > 0)
         uv_ref((uv_handle_t *)&store->async);
     else
         uv_unref((uv_handle_t *)&store->async);
@@ -233,10 +233,8 @@ static int open_database(struct store *store, struct error *err)
     if (r < 0)
         return r;
     r = database_open(&store->writer, store->path, DATABASE_WRITER, err);
-    if (r < 0) {
-        error_wrap(err, "opening %s", store->path);
-        return r;
-    }
+    if (r < 0)
+        return schema_explain(store->path, err);
     r = schema_upgrade(&store->writer, store->path, err);
     if (r < 0)
         return r;
