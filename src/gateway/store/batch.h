@@ -20,10 +20,10 @@ void batch_free(struct batch *batch);
 
 /*
  * Record it; `done` may be NULL. Takes the batch. -ENOBUFS in the outcome: too much is waiting, or too large; -EEXIST,
- * -ENOENT: something is there already, or is not; -EIO, -ENOSPC and others: recording is not possible. NULL: there is
- * no memory, and no callback will be made.
+ * -ENOENT: something is there already, or is not; -EIO, -ENOSPC and others: recording is not possible. The call is of
+ * use to store_cancel() only.
  */
-_must_use_ struct store_call *batch_submit(struct batch *batch, store_done_fn done, void *data);
+struct store_call *batch_submit(struct batch *batch, store_done_fn done, void *data);
 
 void batch_add_sandbox(struct batch *batch, const struct store_sandbox *sandbox);
 

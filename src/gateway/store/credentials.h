@@ -17,8 +17,6 @@ enum {
     CREDENTIALS_SECRET_SIZE = 64, /* hutch_, 52 characters, NUL */
     CREDENTIALS_SECRET_MAX = 256, /* of one that was preset */
     CREDENTIALS_SECRET_MIN = 16,
-    CREDENTIALS_PASSWORD_MIN = 8,
-    CREDENTIALS_PASSWORD_MAX = 1024,
     CREDENTIALS_NAME_MAX = 64,
 };
 
@@ -38,28 +36,33 @@ bool principal_may_see(const struct principal *principal, const char *owner);
 bool principal_may_touch(const struct principal *principal, const char *owner);
 
 /* Blocks: for the start of the gateway. */
-_must_use_ int credentials_new(struct store *store, uv_loop_t *loop, struct credentials **ret_credentials,
-                               struct error *err);
+_must_use_ int credentials_new(struct store *store, struct credentials **ret_credentials, struct error *err);
 void credentials_free(struct credentials *credentials);
 
 /* Who has this secret: 0, or -EACCES for a wrong, expired or revoked one. `now_ms` since 1970. */
 _must_use_ int credentials_check_key(struct credentials *credentials, const char *secret, size_t length, int64_t now_ms,
                                      struct principal *ret_principal);
 
-typedef void (*credentials_checked_fn)(void *data, int result, const struct principal *principal);
+typedef void (*credentials_checked_fn)(void *data, int result);
 
 /*
- * Is this the admin's password? 0, -EACCES; -EBUSY when too many wait. Answered by `checked`, never from within the
- * call; one that was right a moment ago is answered without hashing again. `data` must live until then.
+ * Is this the admin's password? 0: yes, as it was a moment ago. -EACCES: it can't be. -EBUSY: too many wait.
+ * -EINPROGRESS: a worker looks, and `checked` will be told 0 or -EACCES.
  */
-void credentials_check_password(struct credentials *credentials, const char *password, size_t length, int64_t now_ms,
-                                credentials_checked_fn checked, void *data);
+_must_use_ int credentials_check_password(struct credentials *credentials, const char *password, size_t length,
+                                          int64_t now_ms, credentials_checked_fn checked, void *data);
+
+/* Whoever knows it. */
+void principal_be_admin(struct principal *ret_principal);
+
+/* Whoever asked with this `data` no longer wants to know. */
+void credentials_forget(struct credentials *credentials, const void *data);
 
 bool credentials_has_password(const struct credentials *credentials);
 
-/* Set or change it; recorded when `done` says 0. -EINVAL: too short or too long. */
-void credentials_set_password(struct credentials *credentials, const char *password, size_t length, store_done_fn done,
-                              void *data);
+/* Set or change it; recorded, and in force, when `done` says 0. -EINVAL: too short or too long; -EBUSY, -ENOMEM. */
+_must_use_ int credentials_set_password(struct credentials *credentials, const char *password, size_t length,
+                                        store_done_fn done, void *data, struct error *err);
 
 struct key_request {
     const char *name;

@@ -100,7 +100,8 @@ struct store_verdict_of_log {
     uint64_t first;      /* the first record that is there */
     uint64_t last;
     uint64_t checked;
-    uint64_t bad; /* the record that was changed, or is missing, or in the wrong place; 0: none */
+    bool intact;
+    uint64_t bad; /* if not: the record that was changed, or is missing, or in the wrong place */
 };
 
 typedef void (*store_verified_fn)(void *data, const struct store_verdict_of_log *verdict);

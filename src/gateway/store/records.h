@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STORE_HASH_BYTES = 32 };
+enum { STORE_HASH_BYTES = 32, STORE_KEY_BYTES = 32 };
 
 struct store_sandbox {
     uint64_t row;    /* in reads: its place in lists */
@@ -55,8 +55,8 @@ struct store_exec {
 };
 
 /*
- * A piece of an exec's output. `position` counts the bytes of both streams that were recorded before it: the cursor
- * that clients read on from. `offset` counts those of its own stream.
+ * A piece of an exec's output. `offset` counts the bytes of its own stream before it, `position` those of both streams:
+ * the cursor that clients read on from. What was not kept leaves a gap in both.
  */
 struct store_output {
     const char *exec;

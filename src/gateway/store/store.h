@@ -78,8 +78,9 @@ struct store_retention {
     uint64_t database_bytes; /* execs that ended go, the oldest first, until it is no larger */
 };
 
-/* One at a time: -EBUSY in the outcome when one is running already. */
-void store_prune(struct store *store, const struct store_retention *retention, store_done_fn done, void *data);
+/* One at a time: -EBUSY in the outcome when one is running already. NULL: no memory. */
+_must_use_ struct store_call *store_prune(struct store *store, const struct store_retention *retention,
+                                          store_done_fn done, void *data);
 
 struct store_stats {
     uint64_t batches; /* recorded so far */
@@ -90,6 +91,7 @@ struct store_stats {
     uint64_t bytes_waiting;
     uint64_t wal_pages;
     uint64_t pruned;                 /* rows removed */
+    uint64_t busy_us;                /* spent in transactions */
     uint64_t stall_us;               /* the longest transaction so far */
     char failure[ERROR_MESSAGE_MAX]; /* why nothing can be recorded, or empty */
 };
