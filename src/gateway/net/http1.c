@@ -230,7 +230,7 @@ static void begin(struct http1 *http1)
     llhttp_init(&http1->llhttp, HTTP_REQUEST, &settings);
     http1->llhttp.data = http1;
     http1->state = HTTP1_IN_REQUEST_LINE;
-    http1->line = line_init(LINE_REQUEST);
+    http1->line = line_init(LINE_REQUEST, http1->limits.request_line_bytes);
 }
 
 void http1_init(struct http1 *http1, const struct http1_limits *limits)
@@ -290,6 +290,16 @@ static int check_request_line(struct http1 *http1)
     return 0;
 }
 
+/* All headers share one limit, trailers too. */
+static void begin_header(struct http1 *http1)
+{
+    size_t most = http1->limits.headers_bytes;
+
+    if (http1->line.kind == LINE_HEADER)
+        http1->header_bytes += http1->line.length + 2;
+    http1->line = line_init(LINE_HEADER, most > http1->header_bytes ? most - http1->header_bytes : 0);
+}
+
 /* A line of the head is complete. */
 static int end_head_line(struct http1 *http1)
 {
@@ -302,7 +312,7 @@ static int end_head_line(struct http1 *http1)
             return refuse(http1, 400, "the request starts with empty lines");
         http1->had_empty_line = true;
         http1->head.length = 0;
-        http1->line = line_init(LINE_REQUEST);
+        http1->line = line_init(LINE_REQUEST, http1->limits.request_line_bytes);
         return 0;
     }
     int r = parse(http1, http1->head.data + http1->line_start, http1->head.length - http1->line_start);
@@ -311,7 +321,7 @@ static int end_head_line(struct http1 *http1)
     if (r < 0)
         return r;
     http1->line_start = http1->head.length;
-    http1->line = line_init(LINE_HEADER);
+    begin_header(http1);
     if (is_first)
         http1->state = HTTP1_IN_HEADERS;
     else if (is_empty && http1->state == HTTP1_IN_HEADERS)
@@ -319,19 +329,9 @@ static int end_head_line(struct http1 *http1)
     http1->left = http1->content_length;
     if (is_empty && http1->is_chunked) {
         http1->state = HTTP1_IN_CHUNK_LINE;
-        http1->line = line_init(LINE_CHUNK);
+        http1->line = line_init(LINE_CHUNK, CHUNK_LINE_MAX);
     }
     return 0;
-}
-
-static int check_head_size(struct http1 *http1, size_t used)
-{
-    if (http1->state == HTTP1_IN_REQUEST_LINE)
-        return http1->line.length > http1->limits.request_line_bytes
-                   ? refuse(http1, 414, "the request line is too long")
-                   : 0;
-    http1->header_bytes += used;
-    return http1->header_bytes > http1->limits.headers_bytes ? refuse(http1, 431, "the headers are too large") : 0;
 }
 
 /* Check what there is of the line and say whether it has ended: 1, 0 or refused. */
@@ -339,17 +339,19 @@ static int take_line(struct http1 *http1, const uint8_t *data, size_t length, si
 {
     int r = line_check(&http1->line, data, length, ret_used);
 
+    if (r == -EMSGSIZE && http1->line.kind == LINE_REQUEST)
+        return refuse(http1, 414, "the request line is too long");
+    if (r == -EMSGSIZE && http1->line.kind == LINE_HEADER)
+        return refuse(http1, 431, "the headers are too large");
     return r < 0 ? refuse(http1, 400, "a line has a byte that can't be there") : r;
 }
 
 static int next_in_head(struct http1 *http1, const uint8_t *data, size_t length, size_t *ret_used)
 {
-    /* No more than would be refused anyway. */
-    size_t most = http1->limits.request_line_bytes + 2;
-    int ended = take_line(http1, data, length < most ? length : most, ret_used);
+    int ended = take_line(http1, data, length, ret_used);
 
-    if (ended < 0 || check_head_size(http1, *ret_used) < 0)
-        return -EBADMSG;
+    if (ended < 0)
+        return ended;
     if (buf_append(&http1->head, data, *ret_used) < 0)
         return refuse(http1, 431, "the headers are too large");
     return ended > 0 ? end_head_line(http1) : 0;
@@ -359,16 +361,12 @@ static int next_chunk_line(struct http1 *http1, const uint8_t *data, size_t leng
 {
     int ended = take_line(http1, data, length, ret_used);
 
-    if (ended < 0)
-        return ended;
-    if (http1->line.length > CHUNK_LINE_MAX)
-        return refuse(http1, 400, "a chunk's line is too long");
-    if (parse(http1, data, *ret_used) < 0)
+    if (ended < 0 || parse(http1, data, *ret_used) < 0)
         return -EBADMSG;
     if (ended > 0 && http1->state == HTTP1_IN_CHUNK_LINE)
         return refuse(http1, 400, "a chunk's size is not a number");
     if (ended > 0)
-        http1->line = line_init(LINE_HEADER);
+        begin_header(http1);
     return 0;
 }
 
@@ -380,7 +378,7 @@ static int next_chunk_end(struct http1 *http1, const uint8_t *data, size_t lengt
         return -EBADMSG;
     if (ended > 0) {
         http1->state = HTTP1_IN_CHUNK_LINE;
-        http1->line = line_init(LINE_CHUNK);
+        http1->line = line_init(LINE_CHUNK, CHUNK_LINE_MAX);
     }
     return 0;
 }
@@ -389,10 +387,10 @@ static int next_trailer(struct http1 *http1, const uint8_t *data, size_t length,
 {
     int ended = take_line(http1, data, length, ret_used);
 
-    if (ended < 0 || check_head_size(http1, *ret_used) < 0 || parse(http1, data, *ret_used) < 0)
+    if (ended < 0 || parse(http1, data, *ret_used) < 0)
         return -EBADMSG;
     if (ended > 0)
-        http1->line = line_init(LINE_HEADER);
+        begin_header(http1);
     return 0;
 }
 
@@ -408,7 +406,7 @@ static int next_body(struct http1 *http1, const uint8_t *data, size_t length, si
         return -EBADMSG;
     if (in_chunk && http1->left == 0) {
         http1->state = HTTP1_IN_CHUNK_END;
-        http1->line = line_init(LINE_CHUNK_END);
+        http1->line = line_init(LINE_CHUNK_END, 0);
     }
     *event = (struct http1_event){.type = HTTP1_BODY, .data = data, .length = piece};
     return 0;

@@ -76,6 +76,8 @@ int line_check(struct line *line, const uint8_t *data, size_t length, size_t *re
         }
         if (c == '\r' || c == '\n' || !is_good(line, c))
             return -EBADMSG;
+        if (line->length == line->most)
+            return -EMSGSIZE;
         line->length++;
     }
     *ret_used = length;

@@ -24,6 +24,7 @@ enum line_kind {
 
 struct line {
     enum line_kind kind;
+    size_t most;     /* bytes, without its end */
     size_t length;   /* so far, without its end */
     unsigned blanks; /* of a request line: it has two, each for itself */
     bool has_front;  /* behind the token or the digits */
@@ -31,9 +32,9 @@ struct line {
     bool has_cr;
 };
 
-static inline struct line line_init(enum line_kind kind)
+static inline struct line line_init(enum line_kind kind, size_t most)
 {
-    return (struct line){.kind = kind};
+    return (struct line){.kind = kind, .most = most};
 }
 
 /*
