@@ -274,10 +274,10 @@ int sandbox_adopt(struct engine *engine, const struct sandbox_adopted *adopted, 
 void sandbox_disown(struct engine *engine, uint64_t number, int guest_fd)
 {
     struct sandbox *sandbox = sandbox_of_number(engine, number) == NULL ? sandbox_allocate(engine, number) : NULL;
-    _cleanup_fd_ int link = guest_fd;
 
-    if (sandbox == NULL)
-        return;
-    sandbox->is_created = true;
-    sandbox_finish(sandbox, SANDBOX_DRAINED);
+    if (sandbox != NULL) {
+        sandbox->is_created = true;
+        sandbox_finish(sandbox, SANDBOX_DRAINED);
+    }
+    close_fd(&guest_fd);
 }
