@@ -135,3 +135,11 @@ function(hutch_llhttp)
     target_include_directories(llhttp SYSTEM PUBLIC /usr/share/include/llhttp)
     target_compile_options(llhttp PRIVATE -w ${HUTCH_HARDENING})
 endfunction()
+
+# The bytes of FILE as the initializer of an array, in NAME.inc.
+function(hutch_embed file name)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
+    file(READ ${CMAKE_SOURCE_DIR}/${file} bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    file(CONFIGURE OUTPUT ${HUTCH_GENERATED}/${name}.inc CONTENT "${bytes}\n" @ONLY)
+endfunction()
