@@ -137,3 +137,11 @@ function(hutch_llhttp)
     target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1)
     target_compile_options(llhttp PRIVATE -w ${HUTCH_HARDENING})
 endfunction()
+
+# The bytes of FILE as the initializer of an array, in NAME.inc.
+function(hutch_embed file name)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
+    file(READ ${CMAKE_SOURCE_DIR}/${file} bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    file(CONFIGURE OUTPUT ${HUTCH_GENERATED}/${name}.inc CONTENT "${bytes}\n" @ONLY)
+endfunction()

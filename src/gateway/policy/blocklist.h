@@ -2,7 +2,7 @@
  * blocklist: regular expressions that a command must not match. Advice to honest agents; the boundary is the sandbox.
  *
  * Used by the gateway's engine, on the loop's thread. A list is made once and then only read; whoever changes it makes
- * another. Expressions come from people: each has a cap on its length, and matching has a cap on its steps, its depth
+ * another. Expressions come from people: each has a cap on its length, and matching has a cap on its time, its depth
  * and its memory, so that none can hold up the loop. A command that reaches such a cap is blocked, with that as the
  * reason.
  */
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BLOCKLIST_PATTERNS_MAX = 512, BLOCKLIST_PATTERN_MAX = 1024, BLOCKLIST_COMMAND_MAX = 1 << 20 };
+enum { BLOCKLIST_PATTERNS_MAX = 512, BLOCKLIST_PATTERN_MAX = 1024, BLOCKLIST_COMMAND_MAX = 128 << 10 };
 
 struct blocklist;
 
@@ -38,7 +38,11 @@ _must_use_ int blocklist_add_lines(struct blocklist *list, const char *text, siz
 size_t blocklist_count(const struct blocklist *list);
 
 /*
- * A command as the shell will read it, and an argument vector, whose words are joined with blanks for this.
- * A list that is NULL blocks nothing.
+ * A command as the shell will read it; the words of an argument vector are joined with blanks for this. It is looked at
+ * twice, as it is and bare. One that is longer than Linux passes to a shell is blocked. A list that is NULL blocks
+ * nothing.
  */
 struct blocklist_verdict blocklist_check(const struct blocklist *list, const char *command, size_t length);
+
+/* The command without quotes and backslashes. `ret_bare` has room for `length` bytes. Pure. */
+size_t blocklist_bare(const char *command, size_t length, char *ret_bare);
