@@ -78,7 +78,7 @@ void connection_linger(struct connection *connection)
 {
     connection_set_phase(connection, PHASE_LINGER, connection_limits(connection)->linger_ms);
     connection->pending.length = 0;
-    connection->discard_left = DISCARD_MOST * 4;
+    connection->discard_left = LINGER_MOST;
     stream_shut(&connection->stream);
     if (connection->has_eof && stream_unsent(&connection->stream) == 0)
         connection_end(connection);
@@ -294,7 +294,7 @@ void connection_accept(struct listener *listener)
         return;
     bool has_room = make_room(server);
     connection->server = server;
-    connection->pending = buf_init(server->options.limits.pending_bytes + 2 * STREAM_INPUT_BYTES);
+    connection->pending = buf_init(server->options.limits.pending_bytes + AHEAD_MOST);
     connection->phase = PHASE_HEAD;
     http1_init(&connection->http1, &http1_limits);
     int r = stream_accept(&connection->stream, &listener->uv.stream, listener->tls, &server->shared, &stream_events,

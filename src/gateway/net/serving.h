@@ -15,7 +15,9 @@
 #include <sys/queue.h>
 
 enum {
-    DISCARD_MOST = 64 << 10, /* of a body that nobody wants any more */
+    DISCARD_MOST = 64 << 10,             /* of a body that nobody wants any more */
+    LINGER_MOST = 256 << 10,             /* of input after the last answer */
+    AHEAD_MOST = 2 * STREAM_INPUT_BYTES, /* what may still come after reading was stopped */
     SCRATCH_MOST = 64 << 10,
 };
 
