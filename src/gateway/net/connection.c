@@ -61,7 +61,7 @@ static void leave_request(struct connection *connection)
     if (request->is_handed)
         request_tell_gone(request);
     else
-        connection_request_ended(connection);
+        request_drop(request);
 }
 
 void connection_end(struct connection *connection)
@@ -289,7 +289,8 @@ void connection_accept(struct listener *listener)
     struct http1_limits http1_limits = {server->options.limits.request_line_bytes,
                                         server->options.limits.headers_bytes};
 
-    /* Without memory the connection waits in the kernel until the next one is announced. */
+    /* uv announces no other until this one is accepted: the next tick tries again. */
+    listener->has_waiting = connection == NULL;
     if (connection == NULL)
         return;
     bool has_room = make_room(server);

@@ -67,6 +67,17 @@ static void end_all(struct server *server)
         connection_end(connection);
 }
 
+static void retry_waiting(struct server *server)
+{
+    struct listener *listener;
+
+    LIST_FOREACH(listener, &server->listeners, all)
+    {
+        if (listener->has_waiting)
+            connection_accept(listener);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -74,6 +85,7 @@ static void on_tick(uv_timer_t *timer)
     struct connection *connection = TAILQ_FIRST(&server->connections);
 
     update_date(server);
+    retry_waiting(server);
     if (server->is_stopping && now_ms >= server->stop_ms)
         end_all(server);
     for (; connection != NULL; connection = TAILQ_NEXT(connection, all))
@@ -180,6 +192,17 @@ int server_listen(struct server *server, int fd, struct tls_context *tls, struct
     }
     LIST_INSERT_HEAD(&server->listeners, listener, all);
     return 0;
+}
+
+void server_replace_tls(struct server *server, const struct tls_context *old, struct tls_context *fresh)
+{
+    struct listener *listener;
+
+    LIST_FOREACH(listener, &server->listeners, all)
+    {
+        if (listener->tls == old && old != NULL)
+            listener->tls = fresh;
+    }
 }
 
 static void on_tick_closed(uv_handle_t *handle)

@@ -63,6 +63,7 @@ struct listener {
     } uv;
     struct server *server;
     struct tls_context *tls;
+    bool has_waiting; /* a connection that could not be taken for want of memory */
     LIST_ENTRY(listener) all;
 };
 
@@ -128,6 +129,8 @@ void exchange_admit(struct connection *connection);
 /* request.c */
 struct request *request_new(struct connection *connection);
 void request_free(struct request *request);
+/* Nobody was given it and nobody will be. */
+void request_drop(struct request *request);
 /* Tell whoever has it that the client went. */
 void request_tell_gone(struct request *request);
 /* An answer where there is no request, or none that could be answered any more. The connection ends after it. */

@@ -154,6 +154,8 @@ TEST(one_connection_many_requests)
         assert_starts(serve_read_answer(fd, text), "HTTP/1.1 200 ");
     }
     for (int i = 0; i < 3; i++) {
+        serve_send(fd, "HEAD /big?n=1000000 HTTP/1.1\r\n" HOST "\r\n");
+        assert_has(serve_read_answer(fd, text), "\r\nTransfer-Encoding: chunked\r\n");
         serve_send(fd, "GET /hello HTTP/1.1\r\n" HOST "X-Wait: 1\r\n\r\n");
         assert_starts(serve_read_answer(fd, text), "HTTP/1.1 200 ");
     }
@@ -370,6 +372,9 @@ TEST(clients_that_vanish)
         assert_int_equal(serve->handled, handled);
         /* /hang, /sse, /later, /big: each is told once. */
         assert_int_equal(serve->gone, 4);
+        /* The two bodies that did not come, /hang, and what was answered in vain. */
+        assert_int_equal(serve->done, 7);
+        assert_true(serve->done_unheard >= 3);
         end(serve);
     }
 }
