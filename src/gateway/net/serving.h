@@ -19,6 +19,8 @@ enum {
     LINGER_MOST = 256 << 10,             /* of input after the last answer */
     AHEAD_MOST = 2 * STREAM_INPUT_BYTES, /* what may still come after reading was stopped */
     SCRATCH_MOST = 64 << 10,
+    TURN_REQUESTS = 16, /* of one connection before the others have their turn */
+    OWN_HANDLES = 2,    /* of a server: tick and turn */
 };
 
 enum phase {
@@ -37,6 +39,7 @@ struct connection {
     struct server *server;
     TAILQ_ENTRY(connection) all;
     TAILQ_ENTRY(connection) idle; /* in PHASE_IDLE */
+    TAILQ_ENTRY(connection) ready;
     enum phase phase;
     struct peer peer;
     struct http1 http1;
@@ -48,6 +51,7 @@ struct connection {
     uint64_t sent_before;  /* what it had taken by then */
     uint64_t discard_left; /* bytes */
     bool is_processing;
+    bool is_ready;    /* has input left that waits for its next turn */
     bool is_greeted;  /* TLS is ready */
     bool must_close;  /* after this answer */
     bool has_eof;     /* the client closed its end */
@@ -73,8 +77,10 @@ struct server {
     struct stream_shared shared;
     struct buf scratch; /* an answer's head, while it is written */
     uv_timer_t tick;
-    TAILQ_HEAD(, connection) connections; /* whose stream is not closed */
-    TAILQ_HEAD(, connection) idle;        /* the longest idle first */
+    uv_idle_t turn;
+    TAILQ_HEAD(, connection) connections;     /* whose stream is not closed */
+    TAILQ_HEAD(, connection) idle;            /* the longest idle first */
+    TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
     size_t handles; /* of its own and of connections, not yet closed */
     char date[HEAD_DATE_SIZE];
@@ -90,6 +96,8 @@ struct server {
 /* server.c */
 void server_make_id(struct server *server, char id[REQUEST_ID_MAX + 1]);
 void server_check_stopped(struct server *server);
+void server_add_ready(struct server *server, struct connection *connection);
+void server_remove_ready(struct server *server, struct connection *connection);
 
 /* connection.c */
 void connection_accept(struct listener *listener);
