@@ -36,7 +36,7 @@ static const struct route routes[] = {
 static const char request_text[] =
     "POST /execute HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: bench\r\nAccept: */*\r\n"
     "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\nContent-Type: application/json\r\n"
-    "Content-Length: 54\r\n\r\n{\"tool\":\"shell_exec\",\"arguments\":{\"command\":\"true   \"}}";
+    "Content-Length: 55\r\n\r\n{\"tool\":\"shell_exec\",\"arguments\":{\"command\":\"true   \"}}";
 
 static void die(const char *what)
 {

@@ -61,7 +61,7 @@ static void leave_request(struct connection *connection)
     if (request->is_handed)
         request_tell_gone(request);
     else
-        connection_request_ended(connection);
+        request_drop(request);
 }
 
 void connection_end(struct connection *connection)
@@ -69,6 +69,7 @@ void connection_end(struct connection *connection)
     if (connection->phase == PHASE_CLOSED)
         return;
     connection_set_phase(connection, PHASE_CLOSED, 0);
+    server_remove_ready(connection->server, connection);
     connection->server->counts.connections--;
     stream_close(&connection->stream);
     leave_request(connection);
@@ -78,7 +79,8 @@ void connection_linger(struct connection *connection)
 {
     connection_set_phase(connection, PHASE_LINGER, connection_limits(connection)->linger_ms);
     connection->pending.length = 0;
-    connection->discard_left = DISCARD_MOST * 4;
+    server_remove_ready(connection->server, connection);
+    connection->discard_left = LINGER_MOST;
     stream_shut(&connection->stream);
     if (connection->has_eof && stream_unsent(&connection->stream) == 0)
         connection_end(connection);
@@ -162,15 +164,19 @@ static void settle(struct connection *connection)
 static void process(struct connection *connection, const uint8_t *data, size_t length)
 {
     struct http1_event event = {.type = HTTP1_END};
+    unsigned requests = 0;
 
     connection->is_processing = true;
-    while (takes_input(connection) && event.type != HTTP1_MORE) {
+    while (takes_input(connection) && event.type != HTTP1_MORE && requests < TURN_REQUESTS) {
         http1_next(&connection->http1, &data, &length, &event);
         exchange_event(connection, &event);
+        requests += event.type == HTTP1_END;
     }
     connection->is_processing = false;
     if (connection->phase != PHASE_CLOSED && connection->phase != PHASE_LINGER)
         hold(connection, data, length);
+    if (takes_input(connection) && connection->pending.length > 0)
+        server_add_ready(connection->server, connection);
     settle(connection);
 }
 
@@ -178,6 +184,7 @@ void connection_continue(struct connection *connection)
 {
     if (connection->is_processing || !takes_input(connection))
         return;
+    server_remove_ready(connection->server, connection);
     struct buf taken = connection->pending;
     connection->pending = buf_init(taken.cap);
     process(connection, taken.data, taken.length);
@@ -289,12 +296,13 @@ void connection_accept(struct listener *listener)
     struct http1_limits http1_limits = {server->options.limits.request_line_bytes,
                                         server->options.limits.headers_bytes};
 
-    /* Without memory the connection waits in the kernel until the next one is announced. */
+    /* uv announces no other until this one is accepted: the next tick tries again. */
+    listener->has_waiting = connection == NULL;
     if (connection == NULL)
         return;
     bool has_room = make_room(server);
     connection->server = server;
-    connection->pending = buf_init(server->options.limits.pending_bytes + 2 * STREAM_INPUT_BYTES);
+    connection->pending = buf_init(server->options.limits.pending_bytes + AHEAD_MOST);
     connection->phase = PHASE_HEAD;
     http1_init(&connection->http1, &http1_limits);
     int r = stream_accept(&connection->stream, &listener->uv.stream, listener->tls, &server->shared, &stream_events,

@@ -36,7 +36,7 @@ static void set_v6(struct peer *peer, const struct sockaddr_in6 *address)
 
 int peer_get(int fd, struct peer *ret_peer)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t length = sizeof address;
     struct peer peer = {.kind = PEER_TCP, .uid = (uid_t)-1, .gid = (gid_t)-1};
     int r = 0;

@@ -213,6 +213,11 @@ static void end_request(struct request *request)
     connection_request_ended(request->connection);
 }
 
+void request_drop(struct request *request)
+{
+    end_request(request);
+}
+
 static bool has_body(unsigned status)
 {
     return status >= 200 && status != 204 && status != 304;
@@ -321,7 +326,9 @@ int request_write(struct request *request, const void *data, size_t length)
 
     if (!can_answer(request) || !request_has_started(request))
         return -EPIPE;
-    if (length == 0 || request->has_no_answer_body)
+    if (request->has_no_answer_body)
+        return -EPIPE;
+    if (length == 0)
         return 1;
     /* More than was promised would be taken for the next answer. */
     if ((request->has_answer_length && length > request->answer_left) || send_piece(request, data, length) < 0) {

@@ -116,8 +116,9 @@ enum { REQUEST_LENGTH_UNKNOWN = -1 };
 void request_start(struct request *request, unsigned status, const char *type, int64_t length);
 
 /*
- * Write a piece. 1: go on; 0: taken, but wait for `drain` before the next; -EPIPE: nobody reads it any more; -ENOBUFS:
- * more than the cap on unsent bytes is waiting, so the client was ended. After an error `gone` is not called any more.
+ * Write a piece. 1: go on; 0: taken, but wait for `drain` before the next; -EPIPE: nobody reads it, or any more (the
+ * answer to HEAD has no body); -ENOBUFS: more than the cap on unsent bytes is waiting, so the client was ended. After
+ * an error `gone` is not called any more; request_finish() is what is left to do.
  */
 _must_use_ int request_write(struct request *request, const void *data, size_t length);
 

@@ -234,19 +234,30 @@ static int check_rows(const struct router *router, struct error *err)
     return 0;
 }
 
-int router_new(const struct route *const *tables, const size_t *counts, size_t table_count, struct router **ret_router,
-               struct error *err)
+static struct router *make_empty(const size_t *counts, size_t table_count)
 {
-    size_t total = 0;
-    int r = 0;
+    struct router *router = calloc(1, sizeof *router);
+    size_t total = 1;
 
     for (size_t i = 0; i < table_count; i++)
         total += counts[i];
-    struct router *router = calloc(1, sizeof *router);
-    if (router != NULL)
-        router->rows = calloc(total > 0 ? total : 1, sizeof *router->rows);
-    if (router == NULL || router->rows == NULL)
-        r = error_set(err, ERROR_SYSTEM, ENOMEM, "making the router");
+    if (router == NULL)
+        return NULL;
+    router->rows = calloc(total, sizeof *router->rows);
+    if (router->rows != NULL)
+        return router;
+    free(router);
+    return NULL;
+}
+
+int router_new(const struct route *const *tables, const size_t *counts, size_t table_count, struct router **ret_router,
+               struct error *err)
+{
+    struct router *router = make_empty(counts, table_count);
+    int r = 0;
+
+    if (router == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "making the router");
     for (size_t i = 0; r == 0 && i < table_count; i++) {
         for (size_t k = 0; r == 0 && k < counts[i]; k++)
             r = add_row(router, &tables[i][k], err);

@@ -67,6 +67,17 @@ static void end_all(struct server *server)
         connection_end(connection);
 }
 
+static void retry_waiting(struct server *server)
+{
+    struct listener *listener;
+
+    LIST_FOREACH(listener, &server->listeners, all)
+    {
+        if (listener->has_waiting)
+            connection_accept(listener);
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
@@ -74,10 +85,26 @@ static void on_tick(uv_timer_t *timer)
     struct connection *connection = TAILQ_FIRST(&server->connections);
 
     update_date(server);
+    retry_waiting(server);
     if (server->is_stopping && now_ms >= server->stop_ms)
         end_all(server);
     for (; connection != NULL; connection = TAILQ_NEXT(connection, all))
         connection_tick(connection, now_ms);
+}
+
+/* Each that waits has one turn; who has input left after it waits for the next round. */
+static void on_turn(uv_idle_t *idle)
+{
+    struct server *server = idle->data;
+    struct connection *last = TAILQ_LAST(&server->ready, ready_list);
+    struct connection *connection = NULL;
+
+    while (connection != last && (connection = TAILQ_FIRST(&server->ready)) != NULL) {
+        server_remove_ready(server, connection);
+        connection_continue(connection);
+    }
+    if (TAILQ_EMPTY(&server->ready))
+        ignore_result(uv_idle_stop(idle));
 }
 
 /* uv writes with plain writev(): a client that has gone must not end the gateway. */
@@ -86,6 +113,40 @@ static void ignore_pipe_signal(void)
     struct sigaction action = {.sa_handler = SIG_IGN};
 
     ignore_result(sigaction(SIGPIPE, &action, NULL)); /* fails for other signals only */
+}
+
+void server_add_ready(struct server *server, struct connection *connection)
+{
+    if (connection->is_ready)
+        return;
+    connection->is_ready = true;
+    TAILQ_INSERT_TAIL(&server->ready, connection, ready);
+    ignore_result(uv_idle_start(&server->turn, on_turn)); /* fails without a callback only */
+}
+
+void server_remove_ready(struct server *server, struct connection *connection)
+{
+    if (!connection->is_ready)
+        return;
+    connection->is_ready = false;
+    TAILQ_REMOVE(&server->ready, connection, ready);
+}
+
+static int open_handles(struct server *server)
+{
+    uint64_t tick_ms = server->options.limits.tick_ms;
+    int r = uv_timer_init(server->options.loop, &server->tick);
+
+    if (r == 0)
+        r = uv_idle_init(server->options.loop, &server->turn);
+    if (r < 0)
+        return r;
+    server->tick.data = server;
+    server->turn.data = server;
+    server->handles = OWN_HANDLES;
+    ignore_result(uv_timer_start(&server->tick, on_tick, tick_ms, tick_ms)); /* fails without a callback only */
+    uv_unref((uv_handle_t *)&server->tick);
+    return 0;
 }
 
 int server_new(const struct server_options *options, struct server **ret_server, struct error *err)
@@ -100,18 +161,14 @@ int server_new(const struct server_options *options, struct server **ret_server,
     fill_in(&server->options.limits);
     TAILQ_INIT(&server->connections);
     TAILQ_INIT(&server->idle);
+    TAILQ_INIT(&server->ready);
     LIST_INIT(&server->listeners);
-    int r = uv_timer_init(options->loop, &server->tick);
+    update_date(server);
+    int r = open_handles(server);
     if (r < 0) {
         free(server);
         return error_set(err, ERROR_SYSTEM, -r, "making the server");
     }
-    server->tick.data = server;
-    server->handles = 1;
-    update_date(server);
-    uint64_t tick_ms = server->options.limits.tick_ms;
-    ignore_result(uv_timer_start(&server->tick, on_tick, tick_ms, tick_ms)); /* fails without a callback only */
-    uv_unref((uv_handle_t *)&server->tick);
     *ret_server = server;
     return 0;
 }
@@ -182,7 +239,18 @@ int server_listen(struct server *server, int fd, struct tls_context *tls, struct
     return 0;
 }
 
-static void on_tick_closed(uv_handle_t *handle)
+void server_replace_tls(struct server *server, const struct tls_context *old, struct tls_context *fresh)
+{
+    struct listener *listener;
+
+    LIST_FOREACH(listener, &server->listeners, all)
+    {
+        if (listener->tls == old && old != NULL)
+            listener->tls = fresh;
+    }
+}
+
+static void on_own_closed(uv_handle_t *handle)
 {
     struct server *server = handle->data;
 
@@ -211,13 +279,19 @@ void server_stop(struct server *server, uint64_t deadline_ms, void (*stopped)(st
     server_check_stopped(server);
 }
 
-/* The timer goes last: until then it holds the deadline. */
+static void close_own_handles(struct server *server, uv_close_cb closed)
+{
+    uv_close((uv_handle_t *)&server->tick, closed);
+    uv_close((uv_handle_t *)&server->turn, closed);
+}
+
+/* The server's own go last: until then the timer holds the deadline. */
 void server_check_stopped(struct server *server)
 {
-    if (!server->is_stopping || server->counts.requests > 0 || server->handles > 1)
+    if (!server->is_stopping || server->counts.requests > 0 || server->handles > OWN_HANDLES)
         return;
-    if (server->handles == 1 && !uv_is_closing((uv_handle_t *)&server->tick)) {
-        uv_close((uv_handle_t *)&server->tick, on_tick_closed);
+    if (server->handles == OWN_HANDLES && !uv_is_closing((uv_handle_t *)&server->tick)) {
+        close_own_handles(server, on_own_closed);
     } else if (server->handles == 0 && !server->is_stopped) {
         server->is_stopped = true;
         if (server->stopped != NULL)
@@ -229,6 +303,8 @@ static void on_unused_closed(uv_handle_t *handle)
 {
     struct server *server = handle->data;
 
+    if (--server->handles > 0)
+        return;
     buf_release(&server->scratch);
     free(server);
 }
@@ -238,8 +314,8 @@ void server_free(struct server *server)
     if (server == NULL)
         return;
     if (!server->is_stopped) {
-        /* It never listened; the timer is all there is. */
-        uv_close((uv_handle_t *)&server->tick, on_unused_closed);
+        /* It never listened: its own handles are all there is. */
+        close_own_handles(server, on_unused_closed);
         return;
     }
     buf_release(&server->scratch);

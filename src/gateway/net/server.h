@@ -81,6 +81,9 @@ _must_use_ int server_new(const struct server_options *options, struct server **
  */
 _must_use_ int server_listen(struct server *server, int fd, struct tls_context *tls, struct error *err);
 
+/* From now on new connections use another certificate; `old` may be freed, sessions of its own live on. */
+void server_replace_tls(struct server *server, const struct tls_context *old, struct tls_context *fresh);
+
 /*
  * Stop: no new connections, idle ones are closed, running requests may end until the deadline; then their clients are
  * ended and their handlers told. `stopped` (may be NULL) is called when all is closed and every request has ended; the

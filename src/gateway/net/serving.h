@@ -15,8 +15,12 @@
 #include <sys/queue.h>
 
 enum {
-    DISCARD_MOST = 64 << 10, /* of a body that nobody wants any more */
+    DISCARD_MOST = 64 << 10,             /* of a body that nobody wants any more */
+    LINGER_MOST = 256 << 10,             /* of input after the last answer */
+    AHEAD_MOST = 2 * STREAM_INPUT_BYTES, /* what may still come after reading was stopped */
     SCRATCH_MOST = 64 << 10,
+    TURN_REQUESTS = 16, /* of one connection before the others have their turn */
+    OWN_HANDLES = 2,    /* of a server: tick and turn */
 };
 
 enum phase {
@@ -35,6 +39,7 @@ struct connection {
     struct server *server;
     TAILQ_ENTRY(connection) all;
     TAILQ_ENTRY(connection) idle; /* in PHASE_IDLE */
+    TAILQ_ENTRY(connection) ready;
     enum phase phase;
     struct peer peer;
     struct http1 http1;
@@ -46,6 +51,7 @@ struct connection {
     uint64_t sent_before;  /* what it had taken by then */
     uint64_t discard_left; /* bytes */
     bool is_processing;
+    bool is_ready;    /* has input left that waits for its next turn */
     bool is_greeted;  /* TLS is ready */
     bool must_close;  /* after this answer */
     bool has_eof;     /* the client closed its end */
@@ -61,6 +67,7 @@ struct listener {
     } uv;
     struct server *server;
     struct tls_context *tls;
+    bool has_waiting; /* a connection that could not be taken for want of memory */
     LIST_ENTRY(listener) all;
 };
 
@@ -70,8 +77,10 @@ struct server {
     struct stream_shared shared;
     struct buf scratch; /* an answer's head, while it is written */
     uv_timer_t tick;
-    TAILQ_HEAD(, connection) connections; /* whose stream is not closed */
-    TAILQ_HEAD(, connection) idle;        /* the longest idle first */
+    uv_idle_t turn;
+    TAILQ_HEAD(, connection) connections;     /* whose stream is not closed */
+    TAILQ_HEAD(, connection) idle;            /* the longest idle first */
+    TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
     size_t handles; /* of its own and of connections, not yet closed */
     char date[HEAD_DATE_SIZE];
@@ -87,6 +96,8 @@ struct server {
 /* server.c */
 void server_make_id(struct server *server, char id[REQUEST_ID_MAX + 1]);
 void server_check_stopped(struct server *server);
+void server_add_ready(struct server *server, struct connection *connection);
+void server_remove_ready(struct server *server, struct connection *connection);
 
 /* connection.c */
 void connection_accept(struct listener *listener);
@@ -126,6 +137,8 @@ void exchange_admit(struct connection *connection);
 /* request.c */
 struct request *request_new(struct connection *connection);
 void request_free(struct request *request);
+/* Nobody was given it and nobody will be. */
+void request_drop(struct request *request);
 /* Tell whoever has it that the client went. */
 void request_tell_gone(struct request *request);
 /* An answer where there is no request, or none that could be answered any more. The connection ends after it. */

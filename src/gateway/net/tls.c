@@ -114,28 +114,40 @@ static int fill_context(SSL_CTX *ssl, BIO *chain, BIO *key, struct error *err)
     return 0;
 }
 
+static int fill_from_memory(SSL_CTX *ssl, const void *chain, size_t chain_length, const void *key, size_t key_length,
+                            struct error *err)
+{
+    BIO *chain_bio = chain_length <= PEM_MOST ? BIO_new_mem_buf(chain, (int)chain_length) : NULL;
+    BIO *key_bio = key_length <= PEM_MOST ? BIO_new_mem_buf(key, (int)key_length) : NULL;
+    int r = -ENOMEM;
+
+    ERR_clear_error();
+    if (chain_bio != NULL && key_bio != NULL)
+        r = fill_context(ssl, chain_bio, key_bio, err);
+    else
+        ignore_result(error_set(err, ERROR_SYSTEM, ENOMEM, "reading the TLS certificate and its key"));
+    BIO_free(chain_bio);
+    BIO_free(key_bio);
+    return r;
+}
+
 int tls_context_new(const void *chain, size_t chain_length, const void *key, size_t key_length,
                     struct tls_context **ret_context, struct error *err)
 {
     struct tls_context *context = calloc(1, sizeof *context);
-    SSL_CTX *ssl = make_context();
-    BIO *chain_bio = chain_length <= PEM_MOST ? BIO_new_mem_buf(chain, (int)chain_length) : NULL;
-    BIO *key_bio = key_length <= PEM_MOST ? BIO_new_mem_buf(key, (int)key_length) : NULL;
-    int r = 0;
 
-    ERR_clear_error();
-    if (context == NULL || ssl == NULL || chain_bio == NULL || key_bio == NULL)
-        r = error_set(err, ERROR_SYSTEM, ENOMEM, "making a TLS context");
+    if (context == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "making a TLS context");
+    context->ssl = make_context();
+    int r = -ENOMEM;
+    if (context->ssl != NULL)
+        r = fill_from_memory(context->ssl, chain, chain_length, key, key_length, err);
     else
-        r = fill_context(ssl, chain_bio, key_bio, err);
-    BIO_free(chain_bio);
-    BIO_free(key_bio);
+        ignore_result(error_set(err, ERROR_SYSTEM, ENOMEM, "making a TLS context"));
     if (r < 0) {
-        SSL_CTX_free(ssl);
-        free(context);
+        tls_context_free(context);
         return r;
     }
-    context->ssl = ssl;
     *ret_context = context;
     return 0;
 }

@@ -40,6 +40,8 @@ struct serve {
     _Atomic int pauses;
     _Atomic int waits;
     _Atomic int most_unsent;
+    _Atomic int done;         /* requests of which `done` told */
+    _Atomic int done_unheard; /* and whose client went before it was answered */
 };
 
 static inline struct serve *serve_of(const struct request *request)
@@ -159,9 +161,7 @@ static inline void serve_more(struct request *request)
         serve_of(request)->most_unsent = (int)request_unsent(request);
     if (r == 0)
         serve_of(request)->waits++;
-    if (r < 0)
-        request_abort(request);
-    else if (left == 0)
+    if (r < 0 || left == 0)
         request_finish(request);
 }
 
@@ -265,6 +265,14 @@ static inline enum before serve_before(struct request *request)
     return BEFORE_GO_ON;
 }
 
+static inline void serve_done(const struct request *request, unsigned status, uint64_t sent, uint64_t duration_ns)
+{
+    (void)sent;
+    serve_of(request)->done++;
+    serve_of(request)->done_unheard += status == 0;
+    assert_true(duration_ns > 0);
+}
+
 static const struct route serve_routes[] = {
     {.method = METHOD_GET, .pattern = "/hello", .handle = serve_hello},
     {.method = METHOD_POST, .pattern = "/hello", .handle = serve_hello},
@@ -354,7 +362,8 @@ static inline void serve_start(struct serve *serve)
                                      .router = serve->router,
                                      .limits = serve->limits,
                                      .context = serve,
-                                     .before = serve_before};
+                                     .before = serve_before,
+                                     .done = serve_done};
     assert_int_equal(server_new(&options, &serve->server, &err), 0);
     assert_int_equal(server_listen(serve->server, serve_listen_tcp(serve), serve->tls, &err), 0);
     assert_int_equal(server_listen(serve->server, serve_listen_unix(serve), NULL, &err), 0);
@@ -370,6 +379,7 @@ static inline void serve_end(struct serve *serve)
     router_free(serve->router);
     assert_int_equal(serve->counts.connections, 0);
     assert_int_equal(serve->counts.requests, 0);
+    assert_int_equal(serve->counts.requests_total, serve->done);
 }
 
 /* Until it is true, or the test fails. */

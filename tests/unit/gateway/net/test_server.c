@@ -154,6 +154,8 @@ TEST(one_connection_many_requests)
         assert_starts(serve_read_answer(fd, text), "HTTP/1.1 200 ");
     }
     for (int i = 0; i < 3; i++) {
+        serve_send(fd, "HEAD /big?n=1000000 HTTP/1.1\r\n" HOST "\r\n");
+        assert_has(serve_read_answer(fd, text), "\r\nTransfer-Encoding: chunked\r\n");
         serve_send(fd, "GET /hello HTTP/1.1\r\n" HOST "X-Wait: 1\r\n\r\n");
         assert_starts(serve_read_answer(fd, text), "HTTP/1.1 200 ");
     }
@@ -179,6 +181,35 @@ TEST(pipelined_requests_are_answered_in_order)
     assert_ends(text, "\r\n\r\nlate");
     assert_int_equal(serve->handled, 4);
     end(serve);
+}
+
+/* One who sends thousands at once does not keep the others waiting. */
+TEST(a_flood_of_pipelined_requests)
+{
+    struct serve *serve = start_default();
+    static char flood[1000 * 40];
+    char *at = flood;
+    int flooder = serve_dial(serve);
+    size_t hellos = 0;
+
+    for (int i = 0; i < 1000; i++)
+        at = stpcpy(at, i == 999 ? "GET /hello HTTP/1.1\r\n" CLOSE "\r\n" : "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    serve_send(flooder, flood);
+    while (true) {
+        ssize_t n = recv(flooder, text, SERVE_TEXT - 1, MSG_WAITALL);
+        if (n <= 0)
+            break;
+        text[n] = '\0';
+        for (const char *found = text; (found = strstr(found, "HTTP/1.1 200 OK")) != NULL; found++)
+            hellos++;
+    }
+    /* A few may be cut in two by the end of our buffer. */
+    assert_true(hellos > 990);
+    assert_int_equal(serve->handled, 1000);
+    (void)close(flooder);
+    serve_end(serve);
+    assert_true(serve->meter.rounds >= 1000 / 16);
+    free(serve);
 }
 
 TEST(byte_by_byte)
@@ -370,6 +401,9 @@ TEST(clients_that_vanish)
         assert_int_equal(serve->handled, handled);
         /* /hang, /sse, /later, /big: each is told once. */
         assert_int_equal(serve->gone, 4);
+        /* The two bodies that did not come, /hang, and what was answered in vain. */
+        assert_int_equal(serve->done, 7);
+        assert_true(serve->done_unheard >= 3);
         end(serve);
     }
 }
@@ -559,6 +593,7 @@ int main(void)
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(one_connection_many_requests),
         cmocka_unit_test(pipelined_requests_are_answered_in_order),
+        cmocka_unit_test(a_flood_of_pipelined_requests),
         cmocka_unit_test(byte_by_byte),
         cmocka_unit_test(old_clients),
         cmocka_unit_test(a_hundred_and_more),

@@ -245,6 +245,33 @@ TEST(protocols)
     end(serve);
 }
 
+TEST(another_certificate)
+{
+    struct serve *serve = start((struct server_limits){.tick_ms = 20});
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    struct pair pair = make_pair(NULL, NULL);
+    struct tls_context *fresh = NULL;
+    struct error err = {0};
+    SSL *before = dial(context, serve);
+
+    assert_int_equal(SSL_connect(before), 1);
+    assert_int_equal(EVP_PKEY_base_id(X509_get0_pubkey(SSL_get0_peer_certificate(before))), EVP_PKEY_EC);
+    assert_int_equal(make_context(pair.certificate, pair.key, &fresh, &err), 0);
+    /* A pointer is all that changes, and nobody is being accepted. */
+    server_replace_tls(serve->server, serve->tls, fresh);
+    tls_context_free(serve->tls);
+    serve->tls = fresh;
+    SSL *after = dial(context, serve);
+    assert_int_equal(SSL_connect(after), 1);
+    assert_int_equal(EVP_PKEY_base_id(X509_get0_pubkey(SSL_get0_peer_certificate(after))), EVP_PKEY_RSA);
+    assert_ends(ask(before, "GET /who/x HTTP/1.1\r\n" CLOSE "\r\n"), "|tls");
+    assert_ends(ask(after, "GET /who/x HTTP/1.1\r\n" CLOSE "\r\n"), "|tls");
+    hang_up(before);
+    hang_up(after);
+    SSL_CTX_free(context);
+    end(serve);
+}
+
 TEST(much_in_both_directions)
 {
     struct serve *serve = start((struct server_limits){.unsent_low_bytes = 100000, .tick_ms = 20});
@@ -347,6 +374,7 @@ int main(void)
         cmocka_unit_test(certificates_come_as_descriptors),
         cmocka_unit_test(both_versions_and_no_older_one),
         cmocka_unit_test(protocols),
+        cmocka_unit_test(another_certificate),
         cmocka_unit_test(much_in_both_directions),
         cmocka_unit_test(a_hello_in_drops),
         cmocka_unit_test(what_is_not_tls),
