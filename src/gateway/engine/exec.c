@@ -120,6 +120,7 @@ void exec_add(struct sandbox *sandbox, struct exec *exec)
     sandbox->exec_count++;
     sandbox->executed++;
     engine->running++;
+    engine->exec_started_at = uv_now(engine->loop);
     engine->totals.executed++;
     guest_open(&sandbox->link.guest, &exec->channel);
     sandbox_used(sandbox);

@@ -221,12 +221,13 @@ struct engine {
     uint32_t last_number;
     uint64_t last_order;
     uint32_t live;
-    uint32_t creating;    /* that a caller waits for */
-    uint32_t running;     /* execs */
-    uint32_t in_use;      /* live ones that came from the pool */
-    uint32_t handles;     /* not closed yet */
-    uint32_t records;     /* not answered yet */
-    struct record *spare; /* for when there is no memory */
+    uint32_t creating;        /* that a caller waits for */
+    uint32_t running;         /* execs */
+    uint64_t exec_started_at; /* the last of them */
+    uint32_t in_use;          /* live ones that came from the pool */
+    uint32_t handles;         /* not closed yet */
+    uint32_t records;         /* not answered yet */
+    struct record *spare;     /* for when there is no memory */
     struct engine_figures totals;
     bool has_record_failed;    /* the last one */
     uint64_t record_failed_at; /* then: when */

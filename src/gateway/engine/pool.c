@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { YOUNG_MS = 20 };
+
 static void end_idle(struct pool_class *class)
 {
     struct sandbox *sandbox = class->sandboxes;
@@ -36,6 +38,7 @@ struct sandbox *pool_claim(struct engine *engine, const struct sandbox_class *wa
         struct sandbox *sandbox = take_first(class);
         engine->pool_claimed += sandbox != NULL;
         engine->pool_missed += sandbox == NULL;
+        engine->pool_last_at = uv_now(engine->loop);
         pool_turn(engine);
         return sandbox;
     }
@@ -104,6 +107,8 @@ static struct pool_decision decide(const struct engine *engine)
     struct pool_plan plan = {.is_draining = engine->is_draining,
                              .waiting = engine->creating + (engine->keeper.outbox.first != NULL),
                              .running = engine->running,
+                             .has_young =
+                                 engine->running > 0 && uv_now(engine->loop) - engine->exec_started_at < YOUNG_MS,
                              .failures = engine->pool_failures,
                              .last_ms = engine->pool_last_at,
                              .now_ms = uv_now(engine->loop)};

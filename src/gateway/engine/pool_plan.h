@@ -10,6 +10,7 @@
 enum {
     POOL_REST_MS = 5,          /* between two creations while others work */
     POOL_REST_QUIET_MS = 1,    /* and when nobody does */
+    POOL_PATIENCE_MS = 50,     /* how long it lets an exec that has just started go first */
     POOL_RETRY_FIRST_MS = 250, /* after one that failed; doubled each time */
     POOL_RETRY_LAST_MS = 30000,
 };
@@ -25,9 +26,10 @@ struct pool_plan {
     bool is_draining;  /* the gateway ends: nothing is made */
     uint32_t waiting;  /* creations and execs that wait for the keeper or for init */
     uint32_t running;  /* execs */
+    bool has_young;    /* one of these has just started: most are short */
     uint32_t making;   /* of the pool's, all classes */
     uint32_t failures; /* one after the other */
-    uint64_t last_ms;  /* when the last one was made, or failed */
+    uint64_t last_ms;  /* when the last one was made, claimed, or failed */
     uint64_t now_ms;
 };
 
