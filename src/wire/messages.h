@@ -370,7 +370,8 @@
 
 /*
  * A new client reads on from here. What was under way to the one before comes first, with a beginning that that one may
- * have read already, and then once more: the client takes only what continues what it has. It may acknowledge that, too.
+ * have read already, and then once more: the client takes only what continues what it has. It may acknowledge that,
+ * too.
  */
 #define WIRE_FIELDS_resume(F)                                                                                          \
     F(u64, channel, 0)                                                                                                 \
