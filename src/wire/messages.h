@@ -372,7 +372,11 @@
     F(u16, rows, 0)                                                                                                    \
     F(u16, columns, 0)
 
-/* A new client reads on from here. */
+/*
+ * A new client reads on from here. What was under way to the one before comes first, with a beginning that that one may
+ * have read already, and then once more: the client takes only what continues what it has. It may acknowledge that,
+ * too.
+ */
 #define WIRE_FIELDS_resume(F)                                                                                          \
     F(u64, channel, 0)                                                                                                 \
     F(u64, stdout_offset, 0)                                                                                           \
