@@ -12,7 +12,7 @@ enum { MESSAGE_SIZE = 640 };
 
 static const char type_json[] = "application/json";
 
-struct call *call_new(struct request *request, struct surface *surface)
+struct call *call_make(struct request *request, struct surface *surface)
 {
     struct call *call = request_alloc(request, sizeof *call);
 

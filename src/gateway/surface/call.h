@@ -54,7 +54,7 @@ struct call {
 };
 
 /* NULL: no memory. */
-struct call *call_new(struct request *request, struct surface *surface);
+struct call *call_make(struct request *request, struct surface *surface);
 static inline struct call *call_of(struct request *request)
 {
     return request->principal;

@@ -13,6 +13,7 @@
 enum { EVENT_BYTES = 4096, ID_TEXT = 24 };
 
 struct watch {
+    struct surface_stream stream;
     struct call *call;
     uint64_t after;
     bool is_waiting;
@@ -22,6 +23,7 @@ struct watch {
 
 static void stop(struct watch *watch)
 {
+    surface_remove_stream(&watch->stream);
     events_unsubscribe(watch->subscriber);
     pulse_stop(watch->pulse);
     watch->call->request->events = NULL;
@@ -33,6 +35,14 @@ static void gone(struct request *request)
 
     stop(call->state);
     call_abort(call);
+}
+
+static void end_stream(struct surface_stream *stream)
+{
+    struct watch *watch = (struct watch *)(void *)((char *)stream - offsetof(struct watch, stream));
+
+    stop(watch);
+    call_finish(watch->call);
 }
 
 static int send_event(struct watch *watch, const struct event *event)
@@ -111,6 +121,8 @@ static void begin(struct call *call)
         return;
     }
     call->request->events = &request_events;
+    watch->stream.end = end_stream;
+    surface_add_stream(call->surface, &watch->stream);
     watch->pulse = pulse_start(call->surface->options.loop, PULSE_MS, beat, watch);
     sse_start(call->request);
     if (call->request->is_gone) {

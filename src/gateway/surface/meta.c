@@ -81,9 +81,25 @@ static int write_metrics(struct buf *text, const struct metric *metrics, size_t 
     return r;
 }
 
+/* They are counters, all of them, and nothing else. */
+static void add_counts(struct server_counts *sum, const struct server_counts *counts)
+{
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)counts;
+
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
 static int write_server(struct buf *text, const struct surface *surface)
 {
-    struct server_counts counts = surface->server != NULL ? server_counts(surface->server) : (struct server_counts){0};
+    struct server_counts counts = {0};
+
+    for (size_t i = 0; i < SURFACE_SERVERS_MAX; i++) {
+        struct server_counts one =
+            surface->servers[i] != NULL ? server_counts(surface->servers[i]) : (struct server_counts){0};
+        add_counts(&counts, &one);
+    }
     const struct metric metrics[] = {
         {"hutch_connections", "gauge", "Connections that are open.", (double)counts.connections},
         {"hutch_connections_total", "counter", "Connections that were accepted.", (double)counts.connections_total},

@@ -183,7 +183,18 @@ static int put_body_file(struct plan *plan, const char *path, const json_t *valu
     return r < 0 ? r : put_file(plan, &(struct plan_file){.path = path, .base64 = base64}, err);
 }
 
-static int fill_files(const struct plan_body *body, struct plan *plan, struct error *err)
+/* A copy: the configuration may be replaced while the sandbox is made. */
+static int put_profile_file(struct call *call, struct plan *plan, const struct config_pair *pair, struct error *err)
+{
+    struct plan_file file = {.path = arena_copy(&call->request->arena, pair->name, strlen(pair->name)),
+                             .text = arena_copy(&call->request->arena, pair->value, strlen(pair->value))};
+
+    if (file.path == NULL || file.text == NULL)
+        return error_set(err, ERROR_LIMIT, EFBIG, "files: the profile's are too long");
+    return put_file(plan, &file, err);
+}
+
+static int fill_files(struct call *call, const struct plan_body *body, struct plan *plan, struct error *err)
 {
     const struct config_map *named = plan->profile != NULL ? &plan->profile->files : NULL;
     const char *path;
@@ -193,7 +204,7 @@ static int fill_files(const struct plan_body *body, struct plan *plan, struct er
     if (body->files != NULL && !json_is_object(body->files))
         return error_set(err, ERROR_INVALID, 0, "files: must be an object");
     for (size_t i = 0; r == 0 && named != NULL && i < named->count; i++)
-        r = put_file(plan, &(struct plan_file){.path = named->items[i].name, .text = named->items[i].value}, err);
+        r = put_profile_file(call, plan, &named->items[i], err);
     json_object_foreach((json_t *)body->files, path, value)
     {
         if (r == 0)
@@ -372,7 +383,7 @@ int plan_make(struct call *call, const struct plan_body *body, struct plan *plan
     if (r == 0)
         r = fill_env(call, body, plan, err);
     if (r == 0)
-        r = fill_files(body, plan, err);
+        r = fill_files(call, body, plan, err);
     return r < 0 ? r : write_extra(plan, body, err);
 }
 

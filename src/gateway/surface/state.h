@@ -25,9 +25,17 @@ struct surface_policy {
     size_t profile_count;
 };
 
+/* A stream of events: it ends when its client goes, or when it is told to. */
+struct surface_stream {
+    struct surface_stream *next;
+    struct surface_stream **place; /* what points to it */
+    void (*end)(struct surface_stream *stream);
+};
+
 struct surface {
     struct surface_options options;
-    const struct server *server;
+    const struct server *servers[SURFACE_SERVERS_MAX];
+    struct surface_stream *streams;
     struct route *routes;
     struct router *router;
     struct rate *by_address;
@@ -36,6 +44,9 @@ struct surface {
     struct surface_counts counts;
     uint64_t start_ns;
 };
+
+void surface_add_stream(struct surface *surface, struct surface_stream *stream);
+void surface_remove_stream(struct surface_stream *stream);
 
 /* The list for sandboxes of this profile; NULL or unknown: the default. */
 const struct blocklist *surface_blocklist(const struct surface *surface, const char *profile);

@@ -146,9 +146,46 @@ void surface_free(struct surface *surface)
     free(surface);
 }
 
-void surface_set_server(struct surface *surface, const struct server *server)
+static void replace_server(struct surface *surface, const struct server *from, const struct server *to)
 {
-    surface->server = server;
+    for (size_t i = 0; i < SURFACE_SERVERS_MAX; i++) {
+        if (surface->servers[i] == from) {
+            surface->servers[i] = to;
+            return;
+        }
+    }
+}
+
+void surface_add_server(struct surface *surface, const struct server *server)
+{
+    replace_server(surface, NULL, server);
+}
+
+void surface_remove_server(struct surface *surface, const struct server *server)
+{
+    replace_server(surface, server, NULL);
+}
+
+void surface_add_stream(struct surface *surface, struct surface_stream *stream)
+{
+    stream->next = surface->streams;
+    stream->place = &surface->streams;
+    if (stream->next != NULL)
+        stream->next->place = &stream->next;
+    surface->streams = stream;
+}
+
+void surface_remove_stream(struct surface_stream *stream)
+{
+    *stream->place = stream->next;
+    if (stream->next != NULL)
+        stream->next->place = stream->place;
+}
+
+void surface_end_streams(struct surface *surface)
+{
+    while (surface->streams != NULL)
+        surface->streams->end(surface->streams);
 }
 
 const struct router *surface_router(const struct surface *surface)
@@ -373,7 +410,7 @@ enum before surface_before(struct request *request)
 
     if (before != BEFORE_GO_ON || request->route == NULL)
         return before;
-    struct call *call = call_new(request, request->context);
+    struct call *call = call_make(request, request->context);
     if (call == NULL)
         return refuse(request, 503, "unavailable", "there is not enough memory for this request");
     return identify(call);

@@ -33,8 +33,14 @@ void surface_free(struct surface *surface);
 /* Another configuration from now on; on failure the old one stays. */
 _must_use_ int surface_reconfigure(struct surface *surface, const struct config *config, struct error *err);
 
-/* Where /metrics finds what the server counts. */
-void surface_set_server(struct surface *surface, const struct server *server);
+enum { SURFACE_SERVERS_MAX = 64 };
+
+/* Where /metrics finds what servers count. */
+void surface_add_server(struct surface *surface, const struct server *server);
+void surface_remove_server(struct surface *surface, const struct server *server);
+
+/* End the streams that would never end by themselves, before the servers are stopped. */
+void surface_end_streams(struct surface *surface);
 
 const struct router *surface_router(const struct surface *surface);
 
