@@ -33,6 +33,7 @@ enum {
     RESULT_BYTES_MAX = 256 << 20,
     PRUNE_MS = 3600 * 1000,
     DAY_MS = 86400 * 1000,
+    UNABLE_MS = 2000,
     LAST_GRACE_MS = 500, /* for answers that are on their way when the keeper has gone */
 };
 
@@ -57,6 +58,7 @@ struct gateway {
     bool is_draining;
     bool is_drained;
     bool is_lost;
+    bool is_unable; /* to start: it waits for the keeper to hear that */
     bool is_closing;
 };
 
@@ -317,6 +319,8 @@ static void lost(void *data)
     if (gateway->is_lost)
         return;
     gateway->is_lost = true;
+    if (gateway->is_unable)
+        return;
     log_event(&gateway->log, LOG_LEVEL_INFO, "ending", LOG_TEXT("reason", "the keeper closed the conversation"));
     stop_servers(gateway, LAST_GRACE_MS);
 }
@@ -431,6 +435,13 @@ static int start(struct gateway *gateway, struct error *err)
     return 0;
 }
 
+static void give_up(uv_timer_t *timer)
+{
+    struct gateway *gateway = timer->data;
+
+    gateway->is_lost = true;
+}
+
 /* Before READY the daemon ends with these words: starting again would not help. */
 static void say_unable(struct gateway *gateway, const struct error *err)
 {
@@ -440,7 +451,12 @@ static void say_unable(struct gateway *gateway, const struct error *err)
     log_error(gateway, "unable", err->message);
     if (gateway->engine != NULL) {
         say(gateway, &message);
-        (void)uv_run(&gateway->loop, UV_RUN_NOWAIT);
+        gateway->is_unable = true;
+        (void)uv_timer_init(&gateway->loop, &gateway->prune);
+        (void)uv_timer_start(&gateway->prune, give_up, UNABLE_MS, 0);
+        gateway->prune.data = gateway;
+        while (!gateway->is_lost)
+            (void)uv_run(&gateway->loop, UV_RUN_ONCE);
     } else if (gateway->handover->keeper_fd >= 0) {
         ignore_result(handover_say_unable(gateway->handover, err->message)); /* it ends all the same */
     }

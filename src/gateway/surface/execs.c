@@ -37,7 +37,7 @@ static void write_head(struct writer *writer, const struct exec_info *info)
 {
     writer_text(writer, "id", info->id);
     writer_text(writer, "sandbox_id", info->sandbox);
-    writer_text(writer, "agent", info->agent);
+    writer_text(writer, "agent", info->agent != NULL && *info->agent != '\0' ? info->agent : NULL);
     writer_text(writer, "status", state_of(info));
     writer_switch(writer, "tty", info->has_terminal);
     writer_time(writer, "started_at", info->started_ms);

@@ -32,7 +32,7 @@ static void count_states(struct engine *engine, uint64_t counts[SANDBOX_STATES])
 {
     struct sandbox_info info = {0};
 
-    for (struct sandbox *sandbox = NULL; (sandbox = sandbox_after(engine, info.number, NULL)) != NULL;) {
+    for (struct sandbox *sandbox = NULL; (sandbox = sandbox_after(engine, info.order, NULL)) != NULL;) {
         sandbox_get(sandbox, &info);
         counts[info.state]++;
     }

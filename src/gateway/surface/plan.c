@@ -399,6 +399,7 @@ void plan_show(struct writer *writer, const char *key, const struct sandbox *san
     sandbox_get(sandbox, &info);
     const char *extra = info.settings->extra != NULL ? info.settings->extra : "{}";
     size_t length = strlen(extra);
+    bool has_agent = info.settings->agent != NULL && *info.settings->agent != '\0';
 
     writer_open(writer, key, '{');
     writer_text(writer, "id", info.id);
@@ -407,7 +408,7 @@ void plan_show(struct writer *writer, const char *key, const struct sandbox *san
         if (buf_append(&writer->buf, ",", 1) < 0 || buf_append(&writer->buf, extra + 1, length - 2) < 0)
             writer->result = -ENOBUFS;
     }
-    writer_text(writer, "agent", info.settings->agent);
+    writer_text(writer, "agent", has_agent ? info.settings->agent : NULL);
     writer_text(writer, "reason", info.reason == SANDBOX_NO_REASON ? NULL : sandbox_reason_name(info.reason));
     writer_number(writer, "execs", (int64_t)info.executed);
     writer_number(writer, "running", info.running);

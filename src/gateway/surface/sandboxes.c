@@ -219,7 +219,7 @@ void sandboxes_list(struct request *request)
     for (; sandbox != NULL && (uint64_t)count < limit;
          sandbox = sandbox_after(call->surface->options.engine, cursor, call_owner(call))) {
         sandbox_get(sandbox, &info);
-        cursor = info.number;
+        cursor = info.order;
         if (!is_wanted(call, &info))
             continue;
         plan_show(&writer, NULL, sandbox);
