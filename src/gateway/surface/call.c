@@ -94,16 +94,16 @@ struct exec *call_exec(struct call *call)
     return exec;
 }
 
-int call_query_number(struct call *call, const char *name, uint64_t most, uint64_t *number)
+int call_query_number(struct call *call, const char *name, uint64_t least, uint64_t most, uint64_t *number)
 {
     const char *text = request_query(call->request, name);
     uint64_t value;
 
     if (text == NULL)
         return 0;
-    if (parse_u64(text, &value) < 0 || value > most) {
-        call_refuse(call, 400, "invalid_request", "%s: must be a whole number from 0 to %llu", name,
-                    (unsigned long long)most);
+    if (parse_u64(text, &value) < 0 || value < least || value > most) {
+        call_refuse(call, 400, "invalid_request", "%s: must be a whole number from %llu to %llu", name,
+                    (unsigned long long)least, (unsigned long long)most);
         return -EINVAL;
     }
     *number = value;

@@ -74,7 +74,7 @@ struct sandbox *call_sandbox(struct call *call);
 struct exec *call_exec(struct call *call);
 
 /* Query parameters; -EINVAL after 400 was answered. What is not given stays as it is. */
-_must_use_ int call_query_number(struct call *call, const char *name, uint64_t most, uint64_t *number);
+_must_use_ int call_query_number(struct call *call, const char *name, uint64_t least, uint64_t most, uint64_t *number);
 _must_use_ int call_query_switch(struct call *call, const char *name, bool *value);
 
 /* Refuse any query parameter that is not among these, up to NULL. */

@@ -144,6 +144,6 @@ void events_get(struct request *request)
         return;
     *watch = (struct watch){.call = call, .after = last != NULL ? strtoull(last, NULL, 10) : UINT64_MAX};
     call->state = watch;
-    if (call_query_only(call, parameters) == 0 && call_query_number(call, "after", INT64_MAX, &watch->after) == 0)
+    if (call_query_only(call, parameters) == 0 && call_query_number(call, "after", 0, INT64_MAX, &watch->after) == 0)
         call_record(call, begin);
 }

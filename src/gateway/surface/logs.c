@@ -105,8 +105,8 @@ void logs_get(struct request *request)
         return;
     page->limit = LIMIT_DEFAULT;
     call->state = page;
-    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", LIMIT_MAX, &page->limit) < 0 ||
-        call_query_number(call, "cursor", INT64_MAX, &page->cursor) < 0)
+    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIMIT_MAX, &page->limit) < 0 ||
+        call_query_number(call, "cursor", 0, INT64_MAX, &page->cursor) < 0)
         return;
     if (id != NULL)
         (void)snprintf(call->sandbox, sizeof call->sandbox, "%s", id);

@@ -329,7 +329,7 @@ void output_get(struct request *request)
         return;
     follow->call = call;
     call->state = follow;
-    if (call_query_only(call, parameters) < 0 || call_query_number(call, "after", INT64_MAX, &follow->after) < 0 ||
+    if (call_query_only(call, parameters) < 0 || call_query_number(call, "after", 0, INT64_MAX, &follow->after) < 0 ||
         call_query_switch(call, "follow", &follow->follows) < 0 || take_stream(call, follow) < 0 ||
         take_form(call, follow) < 0)
         return;

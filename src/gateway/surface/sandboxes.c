@@ -210,8 +210,8 @@ void sandboxes_list(struct request *request)
     int64_t count = 0;
     struct sandbox_info info = {0};
 
-    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", LIST_MAX, &limit) < 0 ||
-        call_query_number(call, "cursor", UINT64_MAX, &cursor) < 0)
+    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIST_MAX, &limit) < 0 ||
+        call_query_number(call, "cursor", 0, UINT64_MAX, &cursor) < 0)
         return;
     struct sandbox *sandbox = sandbox_after(call->surface->options.engine, cursor, call_owner(call));
     writer_open(&writer, NULL, '{');
