@@ -484,6 +484,69 @@ TEST(clients_that_are_too_slow)
     end(serve);
 }
 
+TEST(who_is_told_to_wait_is_not_late)
+{
+    struct serve *serve = start((struct server_limits){.body_silence_ms = 200, .tick_ms = 20});
+    int fd = serve_dial(serve);
+
+    serve_send(fd, "PUT /slow HTTP/1.1\r\n" CLOSE "Content-Length: 5\r\n\r\nhello");
+    assert_ends(serve_read_all(fd, text), "\r\n\r\nslow");
+    assert_int_equal(serve->gone, 0);
+    (void)close(fd);
+    end(serve);
+}
+
+TEST(a_stream_that_turns_out_too_large)
+{
+    struct serve *serve = start_default();
+
+    serve_ask(serve, "PUT /few HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n",
+              text);
+    assert_starts(text, "HTTP/1.1 413 ");
+    assert_int_equal(serve->gone, 1);
+    serve_ask(serve, "PUT /few HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\nzz\r\n", text);
+    assert_starts(text, "HTTP/1.1 400 ");
+    serve_eventually(serve->ended == 2);
+    end(serve);
+}
+
+/* An answer that is not as long as it said must not look complete, nor run into the next. */
+TEST(promises_are_kept)
+{
+    struct serve *serve = start_default();
+    int fd = serve_dial(serve);
+
+    serve_send(fd, "GET /promise?n=10 HTTP/1.1\r\n" HOST "\r\n");
+    assert_ends(serve_read_answer(fd, text), "\r\n\r\nxxxxxxxxxx");
+    serve_eventually(serve->handled == 1);
+    serve_send(fd, "GET /promise?n=9 HTTP/1.1\r\n" HOST "\r\nGET /promise?n=10 HTTP/1.1\r\n" HOST "\r\n");
+    serve_read_all(fd, text);
+    assert_null(strstr(text, "xxxxxxxxxx"));
+    serve_eventually(serve->handled == 2);
+    (void)close(fd);
+    serve_ask(serve, "GET /promise?n=11 HTTP/1.1\r\n" HOST "\r\n", text);
+    assert_null(strstr(text, "xxxxxxxxxxx"));
+    serve_eventually(serve->handled == 102);
+    end(serve);
+}
+
+TEST(gone_is_told_once)
+{
+    struct serve *serve = start_default();
+    int fd = serve_dial(serve);
+
+    serve->stop_within_ms = 1;
+    serve_send(fd, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+    (void)shutdown(fd, SHUT_WR);
+    serve_eventually(serve->gone == 1);
+    /* The connection is ended on top of that while the handler still works. */
+    serve_end(serve);
+    assert_int_equal(serve->gone, 1);
+    assert_int_equal(serve->ended, 1);
+    (void)close(fd);
+    free(serve);
+}
+
 TEST(too_many_connections)
 {
     struct serve *serve = start((struct server_limits){.connections_max = 3, .tick_ms = 20});
@@ -606,6 +669,10 @@ int main(void)
         cmocka_unit_test(a_stream_whose_client_vanishes),
         cmocka_unit_test(clients_that_never_read),
         cmocka_unit_test(clients_that_are_too_slow),
+        cmocka_unit_test(who_is_told_to_wait_is_not_late),
+        cmocka_unit_test(a_stream_that_turns_out_too_large),
+        cmocka_unit_test(promises_are_kept),
+        cmocka_unit_test(gone_is_told_once),
         cmocka_unit_test(too_many_connections),
         cmocka_unit_test(server_sent_events),
         cmocka_unit_test(a_stop_lets_requests_end),
