@@ -4,6 +4,8 @@
  */
 #include "serve.h"
 
+#include <sys/resource.h>
+
 #define HOST "Host: h\r\n"
 #define CLOSE HOST "Connection: close\r\n"
 
@@ -574,6 +576,28 @@ TEST(too_many_connections)
     end(serve);
 }
 
+TEST(many_idle_connections)
+{
+    enum { MOST = 5000 };
+    static int fds[MOST];
+    struct rlimit limit;
+
+    assert_return_code(getrlimit(RLIMIT_NOFILE, &limit), errno);
+    limit.rlim_cur = limit.rlim_max;
+    assert_return_code(setrlimit(RLIMIT_NOFILE, &limit), errno);
+    size_t count = limit.rlim_cur / 2 - 50 < MOST ? (size_t)limit.rlim_cur / 2 - 50 : MOST;
+    struct serve *serve = start_default();
+    for (size_t i = 0; i < count; i++)
+        fds[i] = serve_dial(serve);
+    serve_eventually(server_counts(serve->server).connections == count);
+    for (int i = 0; i < 10; i++)
+        assert_ends(serve_ask(serve, "GET /hello HTTP/1.1\r\n" CLOSE "\r\n", text), "hello");
+    for (size_t i = 0; i < count; i++)
+        (void)close(fds[i]);
+    serve_eventually(server_counts(serve->server).connections == 0);
+    end(serve);
+}
+
 TEST(server_sent_events)
 {
     struct serve *serve = start_default();
@@ -674,6 +698,7 @@ int main(void)
         cmocka_unit_test(promises_are_kept),
         cmocka_unit_test(gone_is_told_once),
         cmocka_unit_test(too_many_connections),
+        cmocka_unit_test(many_idle_connections),
         cmocka_unit_test(server_sent_events),
         cmocka_unit_test(a_stop_lets_requests_end),
         cmocka_unit_test(a_stop_has_a_deadline),
