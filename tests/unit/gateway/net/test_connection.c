@@ -322,6 +322,25 @@ TEST(too_many_connections)
     end(serve);
 }
 
+TEST(slow_heads_keep_nobody_out)
+{
+    struct serve *serve = start((struct server_limits){.connections_max = 20, .tick_ms = 20});
+    int fds[40];
+
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        fds[i] = serve_dial(serve);
+        /* Also by bodies that nobody wants and that do not come. */
+        serve_send(fds[i],
+                   i % 2 == 0 ? "GET /hello HTTP/1.1\r\n" : "PUT /x HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\n");
+        assert_ends(serve_ask(serve, "GET /hello HTTP/1.1\r\n" CLOSE "\r\n", text), "hello");
+    }
+    assert_true(server_counts(serve->server).connections_evicted >= 20);
+    assert_int_equal(server_counts(serve->server).connections_refused, 0);
+    for (size_t i = 0; i < COUNT(fds); i++)
+        (void)close(fds[i]);
+    end(serve);
+}
+
 TEST(many_idle_connections)
 {
     enum { MOST = 5000 };
@@ -360,6 +379,7 @@ int main(void)
         cmocka_unit_test(promises_are_kept),
         cmocka_unit_test(gone_is_told_once),
         cmocka_unit_test(too_many_connections),
+        cmocka_unit_test(slow_heads_keep_nobody_out),
         cmocka_unit_test(many_idle_connections),
     };
 
