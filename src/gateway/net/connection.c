@@ -19,13 +19,19 @@ static struct connection *connection_of(struct stream *stream)
     return (struct connection *)((char *)stream - offsetof(struct connection, stream));
 }
 
+/* Is there nothing to be done for it? Then it may have to make room: slow heads would else keep everybody out. */
+static bool is_evictable(enum phase phase)
+{
+    return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_DISCARD;
+}
+
 void connection_set_phase(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
-    if (connection->phase == PHASE_IDLE)
+    if (is_evictable(connection->phase))
         TAILQ_REMOVE(&connection->server->idle, connection, idle);
     connection->phase = phase;
     connection->deadline_ms = limit_ms > 0 ? connection_now(connection) + limit_ms : 0;
-    if (phase == PHASE_IDLE)
+    if (is_evictable(phase))
         TAILQ_INSERT_TAIL(&connection->server->idle, connection, idle);
 }
 
@@ -211,7 +217,7 @@ void connection_request_ended(struct connection *connection)
     else if (connection->http1.state == HTTP1_ENDED)
         connection_make_idle(connection);
     else {
-        connection_set_phase(connection, PHASE_DISCARD, connection_limits(connection)->body_silence_ms);
+        connection_set_phase(connection, PHASE_DISCARD, connection_limits(connection)->headers_ms);
         connection->discard_left = DISCARD_MOST;
     }
     connection_continue(connection);
@@ -303,7 +309,7 @@ void connection_accept(struct listener *listener)
     bool has_room = make_room(server);
     connection->server = server;
     connection->pending = buf_init(server->options.limits.pending_bytes + AHEAD_MOST);
-    connection->phase = PHASE_HEAD;
+    connection->phase = PHASE_HOOK; /* in no list yet */
     http1_init(&connection->http1, &http1_limits);
     int r = stream_accept(&connection->stream, &listener->uv.stream, listener->tls, &server->shared, &stream_events,
                           &connection->peer);

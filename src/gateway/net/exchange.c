@@ -133,14 +133,14 @@ void exchange_admit(struct connection *connection)
         begin_body(connection);
 }
 
-/* false: it is too large. */
-static bool collect(struct request *request, const uint8_t *data, size_t length)
+/* 0, -ENOBUFS when it is too large, -ENOMEM. */
+static int collect(struct request *request, const uint8_t *data, size_t length)
 {
     uint64_t cap = request->route->body == ROUTE_NO_BODY ? DISCARD_MOST : request->route->body_cap;
 
     if (request->body_received > cap)
-        return false;
-    return request->route->body == ROUTE_NO_BODY || buf_append(&request->body, data, length) == 0;
+        return -ENOBUFS;
+    return request->route->body == ROUTE_NO_BODY ? 0 : buf_append(&request->body, data, length);
 }
 
 static void on_body(struct connection *connection, const uint8_t *data, size_t length)
@@ -157,8 +157,11 @@ static void on_body(struct connection *connection, const uint8_t *data, size_t l
     request->body_received += length;
     connection->deadline_ms = connection_now(connection) + connection_limits(connection)->body_silence_ms;
     if (request->route->body != ROUTE_STREAM) {
-        if (!collect(request, data, length))
+        int r = collect(request, data, length);
+        if (r == -ENOBUFS)
             request_refuse(request, 413, NULL, "the body is too large");
+        else if (r < 0)
+            request_refuse(request, 503, NULL, "there is no memory for the body");
     } else if (request->body_received > request->route->body_cap) {
         connection_fail(connection, 413, "the body is too large");
     } else if (request->events != NULL && request->events->body != NULL) {

@@ -19,7 +19,7 @@ static bool is_good_request(struct line *line, uint8_t c)
     return c > ' ' && c < 0x80 && (line->has_front || http_is_token_char(c));
 }
 
-/* A byte that is neither CR nor LF. */
+/* A byte of the line, its end excepted: CR and LF are not good either. */
 static bool is_good(struct line *line, uint8_t c)
 {
     if ((c < 0x20 && c != '\t') || c == 0x7f)
@@ -74,7 +74,7 @@ int line_check(struct line *line, const uint8_t *data, size_t length, size_t *re
             line->has_cr = true;
             continue;
         }
-        if (c == '\r' || c == '\n' || !is_good(line, c))
+        if (!is_good(line, c))
             return -EBADMSG;
         if (line->length == line->most)
             return -EMSGSIZE;

@@ -53,7 +53,7 @@ struct request {
     char id[REQUEST_ID_MAX + 1];
     const struct route *route; /* NULL: no row serves it */
     struct router_match match;
-    struct buf body; /* of collected bodies */
+    struct buf body; /* of collected bodies; its data is NULL when there is none */
     struct arena arena;
     void *context;                       /* the server's */
     void *user;                          /* the handler's own; NULL at first */

@@ -38,7 +38,7 @@ struct connection {
     struct stream stream;
     struct server *server;
     TAILQ_ENTRY(connection) all;
-    TAILQ_ENTRY(connection) idle; /* in PHASE_IDLE */
+    TAILQ_ENTRY(connection) idle; /* where there is nothing to be done for it: IDLE, HEAD, DISCARD */
     TAILQ_ENTRY(connection) ready;
     enum phase phase;
     struct peer peer;
@@ -79,7 +79,7 @@ struct server {
     uv_timer_t tick;
     uv_idle_t turn;
     TAILQ_HEAD(, connection) connections;     /* whose stream is not closed */
-    TAILQ_HEAD(, connection) idle;            /* the longest idle first */
+    TAILQ_HEAD(, connection) idle;            /* for which there is nothing to be done, the longest first */
     TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
     size_t handles; /* of its own and of connections, not yet closed */

@@ -247,6 +247,37 @@ static inline void serve_stream(struct request *request)
     request->events = &serve_taking;
 }
 
+static inline void serve_take_slowly(struct request *request, const void *data, size_t length)
+{
+    (void)data;
+    if (length == 0) {
+        request_answer(request, 200, "text/plain", "slow", 4);
+        return;
+    }
+    request_pause(request);
+    serve_after(request, 600, serve_take_again);
+}
+
+static const struct request_events serve_taking_slowly = {.body = serve_take_slowly, .gone = serve_count_gone};
+
+static inline void serve_slow(struct request *request)
+{
+    request->events = &serve_taking_slowly;
+}
+
+/* Promises ten bytes. */
+static inline void serve_promise(struct request *request)
+{
+    const char *n = request_query(request, "n");
+    int r = 1;
+
+    request_start(request, 200, "text/plain", 10);
+    for (uint64_t left = strtoull(n != NULL ? n : "0", NULL, 10); left > 0 && r > 0; left--)
+        r = request_write(request, "x", 1);
+    serve_of(request)->handled += r < 0 ? 100 : 1;
+    request_finish(request);
+}
+
 static inline void serve_proceed(uv_timer_t *timer)
 {
     request_proceed(serve_timer_ends(timer));
@@ -280,6 +311,9 @@ static const struct route serve_routes[] = {
     {.method = METHOD_PUT, .pattern = "/bytes", .body = ROUTE_BYTES, .body_cap = 100000, .handle = serve_echo},
     {.method = METHOD_PUT, .pattern = "/stream", .body = ROUTE_STREAM, .body_cap = 64 << 20, .handle = serve_stream},
     {.method = METHOD_PUT, .pattern = "/early", .body = ROUTE_STREAM, .body_cap = 64 << 20, .handle = serve_hello},
+    {.method = METHOD_PUT, .pattern = "/slow", .body = ROUTE_STREAM, .body_cap = 64 << 20, .handle = serve_slow},
+    {.method = METHOD_PUT, .pattern = "/few", .body = ROUTE_STREAM, .body_cap = 10, .handle = serve_stream},
+    {.method = METHOD_GET, .pattern = "/promise", .handle = serve_promise},
     {.method = METHOD_GET, .pattern = "/who/{path}", .handle = serve_who},
     {.method = METHOD_GET, .pattern = "/later", .handle = serve_later},
     {.method = METHOD_GET, .pattern = "/hang", .handle = serve_hang},
