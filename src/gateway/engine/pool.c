@@ -199,7 +199,8 @@ size_t pool_drain(struct engine *engine)
 
 static void release_class(struct pool_class *class)
 {
-    close_fd(&class->settings.class.root_fd);
+    if (class->block != NULL) /* else it was never set */
+        close_fd(&class->settings.class.root_fd);
     free(class->block);
     *class = (struct pool_class){0};
 }
@@ -251,23 +252,24 @@ static int set_class(struct pool_class *class, const struct pool_target *target,
 
 int pool_set(struct engine *engine, const struct pool_target *targets, size_t count, struct error *err)
 {
-    struct pool_class *classes = calloc(POOL_CLASSES_MAX, sizeof *classes);
-    int r = classes == NULL ? error_set(err, ERROR_SYSTEM, ENOMEM, "setting the pool's classes")
-            : count > POOL_CLASSES_MAX
-                ? error_set(err, ERROR_LIMIT, 0, "a pool has at most %d classes", POOL_CLASSES_MAX)
-                : 0;
+    int r = 0;
 
+    if (count > POOL_CLASSES_MAX)
+        return error_set(err, ERROR_LIMIT, 0, "a pool has at most %d classes", POOL_CLASSES_MAX);
+    struct pool_class *classes = calloc(POOL_CLASSES_MAX, sizeof *classes);
+    if (classes == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "setting the pool's classes");
     for (size_t i = 0; r == 0 && i < count; i++)
         r = set_class(&classes[i], &targets[i], err);
-    if (r == 0) {
+    if (r < 0) {
+        for (size_t i = 0; i < count; i++)
+            release_class(&classes[i]);
+    } else {
         end_all(engine);
         pool_release(engine);
         memcpy(engine->pool, classes, sizeof engine->pool);
         engine->pool_count = count;
         pool_turn(engine);
-    } else if (classes != NULL) {
-        for (size_t i = 0; i < count && i < POOL_CLASSES_MAX; i++)
-            free(classes[i].block);
     }
     free(classes);
     return r;
