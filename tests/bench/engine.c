@@ -16,12 +16,14 @@
 
 enum { ROUNDS = 200, ROUNDS_MAX = 2000, POOLED = 8, MIB = 1 << 20, FLOOD = 256 * MIB };
 
-enum what { FORK_SHELL, FORK_TRUE, LIVE_SHELL, LIVE_TRUE, CREATE, CLAIM_TRUE, WHATS };
+enum what { FORK_SHELL, FORK_TRUE, LIVE_SHELL, LIVE_TRUE, CREATE, RESTED_TRUE, CLAIM, FIRST_TRUE, SECOND_TRUE, WHATS };
 
 static const char *const names[WHATS] = {
     [FORK_SHELL] = "fork+exec of sh -c true",      [FORK_TRUE] = "fork+exec of true",
     [LIVE_SHELL] = "exec of sh -c true, live",     [LIVE_TRUE] = "exec of true, live",
-    [CREATE] = "create, until ready and recorded", [CLAIM_TRUE] = "claim from the pool + exec of true",
+    [CREATE] = "create, until ready and recorded", [RESTED_TRUE] = "after a rest: fork+exec of true",
+    [CLAIM] = "claim from the pool, recorded",     [FIRST_TRUE] = "its first exec of true",
+    [SECOND_TRUE] = "its second exec of true",
 };
 
 static uint64_t times[WHATS][ROUNDS_MAX];
@@ -146,13 +148,22 @@ static bool measure(struct world *world, struct sandbox *live, int round)
     if (cold == NULL || !is_sound)
         return false;
     sandbox_destroy(cold, SANDBOX_DESTROYED, NULL, NULL);
-    for (size_t i = 0; i < CLAIM_TRUE; i++)
+    for (size_t i = 0; i <= CREATE; i++)
         times[i][round] = start[i + 1] - start[i];
     settle(world);
-    uint64_t before = clock_now_ns();
+    start[0] = clock_now_ns();
+    fork_and_exec(plain);
+    times[RESTED_TRUE][round] = clock_now_ns() - start[0];
+    settle(world);
+    start[1] = clock_now_ns();
     struct sandbox *fresh = create(world, disk);
+    start[2] = clock_now_ns();
     is_sound = fresh != NULL && execute(world, fresh, plain, EXEC_COLLECT, &bytes);
-    times[CLAIM_TRUE][round] = clock_now_ns() - before;
+    start[3] = clock_now_ns();
+    is_sound = is_sound && execute(world, fresh, plain, EXEC_COLLECT, &bytes);
+    start[4] = clock_now_ns();
+    for (size_t i = 0; i < 3; i++)
+        times[CLAIM + i][round] = start[i + 2] - start[i + 1];
     if (is_sound)
         sandbox_destroy(fresh, SANDBOX_DESTROYED, NULL, NULL);
     settle(world);

@@ -161,6 +161,7 @@ void exec_finished(struct exec *exec)
     exec->state = EXEC_ENDED;
     exec->is_held = false;
     engine->running--;
+    engine->exec_ended_at = uv_now(engine->loop);
     exec_tell(exec);
     event_publish(engine, EVENT_EXEC_ENDED, NULL, exec, exec_exit_code(&exec->result));
     if (exec->room != NULL)

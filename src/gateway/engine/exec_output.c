@@ -156,7 +156,7 @@ static bool must_hold(const struct exec *exec)
 {
     const struct exec_follower *follower = exec->mode == EXEC_STREAM ? slowest(exec) : NULL;
 
-    return follower != NULL && exec->ring.next - follower->seq > exec->ring.cap - EXEC_STREAMS * WIRE_WINDOW;
+    return follower != NULL && exec->ring.next - follower->seq > exec->ring.cap - (uint64_t)EXEC_STREAMS * WIRE_WINDOW;
 }
 
 void exec_acknowledge(struct exec *exec)

@@ -27,23 +27,16 @@ struct file_job {
     void *data;
 };
 
-static void free_job(struct file_job *job)
-{
-    if (job->is_busy)
-        job->is_ended = true;
-    else
-        free(job);
-}
-
 /* It has no channel any more. */
 static void leave(struct file_job *job)
 {
     struct sandbox *sandbox = job->sandbox;
     struct file_job **at = &sandbox->files;
 
-    while (*at != job)
+    while (*at != NULL && *at != job)
         at = &(*at)->next;
-    *at = job->next;
+    if (*at != NULL)
+        *at = job->next;
     sandbox->file_slots &= ~(UINT32_C(1) << job->slot);
     guest_close(&sandbox->link.guest, &job->channel);
     sandbox_used(sandbox);
@@ -54,9 +47,9 @@ static void end(struct file_job *job, const struct error *err)
     bool is_wanted = !job->is_cancelled;
 
     job->is_cancelled = true;
+    job->is_ended = true;
     if (is_wanted)
         job->callbacks.ended(job->data, job, err);
-    free_job(job);
 }
 
 static struct wire_str text(const char *given, const char *otherwise)
@@ -298,24 +291,30 @@ void file_heard(struct file_job *job, const struct guest_event *event)
         free(job);
 }
 
+/* Nothing new starts meanwhile: the sandbox does not run any more. */
 void file_lost_all(struct sandbox *sandbox)
 {
     struct error err = {0};
 
     (void)error_set(&err, ERROR_INVALID, ESHUTDOWN, "the sandbox has ended");
-    while (sandbox->files != NULL) {
-        struct file_job *job = sandbox->files;
+    for (struct file_job *job = sandbox->files, *next; job != NULL; job = next) {
+        next = job->next;
         leave(job);
         job->sandbox = NULL;
         end(job, &err);
+        if (!job->is_busy)
+            free(job);
     }
 }
 
 void file_abandon_all(struct sandbox *sandbox)
 {
-    while (sandbox->files != NULL) {
-        struct file_job *job = sandbox->files;
+    for (struct file_job *job = sandbox->files, *next; job != NULL; job = next) {
+        next = job->next;
         leave(job);
-        free_job(job);
+        job->is_cancelled = job->is_ended = true;
+        job->sandbox = NULL;
+        if (!job->is_busy)
+            free(job);
     }
 }

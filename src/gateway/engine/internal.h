@@ -92,6 +92,7 @@ struct sandbox {
     uint64_t ended_at;
     uint64_t expires_at; /* 0: never */
     struct guest_link link;
+    struct guest_channel warm_up; /* the first command of one in the pool, before it is claimed */
     uv_timer_t timer;
     bool has_timer;
     struct request *requests;
@@ -224,10 +225,11 @@ struct engine {
     uint32_t creating;        /* that a caller waits for */
     uint32_t running;         /* execs */
     uint64_t exec_started_at; /* the last of them */
-    uint32_t in_use;          /* live ones that came from the pool */
-    uint32_t handles;         /* not closed yet */
-    uint32_t records;         /* not answered yet */
-    struct record *spare;     /* for when there is no memory */
+    uint64_t exec_ended_at;
+    uint32_t in_use;      /* live ones that came from the pool */
+    uint32_t handles;     /* not closed yet */
+    uint32_t records;     /* not answered yet */
+    struct record *spare; /* for when there is no memory */
     struct engine_figures totals;
     bool has_record_failed;    /* the last one */
     uint64_t record_failed_at; /* then: when */
@@ -352,8 +354,9 @@ void file_abandon_all(struct sandbox *sandbox);
 
 /* pool.c */
 struct sandbox *pool_claim(struct engine *engine, const struct sandbox_class *class);
-void pool_made(struct sandbox *sandbox);
-void pool_lost(struct sandbox *sandbox); /* it failed or ended before it was claimed */
+void pool_made(struct sandbox *sandbox);   /* it runs */
+void pool_warmed(struct sandbox *sandbox); /* and has run something */
+void pool_lost(struct sandbox *sandbox);   /* it failed or ended before it was claimed */
 void pool_turn(struct engine *engine);
 void pool_release(struct engine *engine);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { YOUNG_MS = 20 };
+enum { YOUNG_MS = 20, ENDED_MS = 3, WARM_LIMIT_MS = 20000 };
 
 static void end_idle(struct pool_class *class)
 {
@@ -45,15 +45,48 @@ struct sandbox *pool_claim(struct engine *engine, const struct sandbox_class *wa
     return NULL;
 }
 
+/*
+ * The first command in a sandbox takes a millisecond longer than the second: names and pages are looked up for the
+ * first time. So each runs one before anybody waits for it. How that ends does not matter: a template need not have it.
+ */
 void pool_made(struct sandbox *sandbox)
 {
-    struct engine *engine = sandbox->engine;
-    struct pool_class *class = sandbox->pool;
-    struct sandbox **at = &class->sandboxes;
+    const struct sandbox_class *class = &sandbox->pool->settings.class;
+    static const char strings[] = "/bin/sh\0-c\0/bin/true\0PATH=/usr/bin:/bin";
+    struct wire_message message = {.type = WIRE_EXEC,
+                                   .exec = {.flags = WIRE_EXEC_COLLECT,
+                                            .filter = class->filter,
+                                            .uid = class->user,
+                                            .gid = class->user,
+                                            .stdout_cap = 1,
+                                            .stderr_cap = 1,
+                                            .folder = wire_str("/"),
+                                            .argc = 3,
+                                            .envc = 1,
+                                            .strings = {.data = (const uint8_t *)strings, .length = sizeof strings}}};
 
-    while (*at != NULL)
-        at = &(*at)->pool_next;
-    *at = sandbox;
+    message.exec.channel = guest_channel_id(sandbox->engine->options.start, false, ++sandbox->last_count);
+    sandbox->warm_up =
+        (struct guest_channel){.id = message.exec.channel, .has_errors = true, .stdin_closed = true, .caps = {1, 1}};
+    guest_open(&sandbox->link.guest, &sandbox->warm_up);
+    sandbox->expires_at = uv_now(sandbox->engine->loop) + WARM_LIMIT_MS;
+    sandbox_arm(sandbox);
+    ignore_result(sandbox_say(sandbox, &message));
+}
+
+void pool_warmed(struct sandbox *sandbox)
+{
+    struct engine *engine = sandbox->engine;
+    struct wire_message release = {.type = WIRE_RELEASE, .release = {.channel = sandbox->warm_up.id}};
+    struct pool_class *class = sandbox->pool;
+
+    ignore_result(sandbox_say(sandbox, &release));
+    if (class == NULL || sandbox->state != SANDBOX_READY)
+        return;
+    sandbox->expires_at = 0;
+    sandbox_arm(sandbox);
+    sandbox->pool_next = class->sandboxes;
+    class->sandboxes = sandbox;
     class->making--;
     class->idle++;
     engine->pool_failures = 0;
@@ -101,14 +134,20 @@ static void timer_fired(uv_timer_t *timer)
     pool_turn(timer->data);
 }
 
+static bool is_lively(const struct engine *engine)
+{
+    uint64_t now = uv_now(engine->loop);
+
+    return (engine->running > 0 && now - engine->exec_started_at < YOUNG_MS) || now - engine->exec_ended_at < ENDED_MS;
+}
+
 static struct pool_decision decide(const struct engine *engine)
 {
     struct pool_plan_class classes[POOL_CLASSES_MAX];
     struct pool_plan plan = {.is_draining = engine->is_draining,
                              .waiting = engine->creating + (engine->keeper.outbox.first != NULL),
                              .running = engine->running,
-                             .has_young =
-                                 engine->running > 0 && uv_now(engine->loop) - engine->exec_started_at < YOUNG_MS,
+                             .is_lively = is_lively(engine),
                              .failures = engine->pool_failures,
                              .last_ms = engine->pool_last_at,
                              .now_ms = uv_now(engine->loop)};
@@ -160,7 +199,8 @@ size_t pool_drain(struct engine *engine)
 
 static void release_class(struct pool_class *class)
 {
-    close_fd(&class->settings.class.root_fd);
+    if (class->block != NULL) /* else it was never set */
+        close_fd(&class->settings.class.root_fd);
     free(class->block);
     *class = (struct pool_class){0};
 }
@@ -212,23 +252,24 @@ static int set_class(struct pool_class *class, const struct pool_target *target,
 
 int pool_set(struct engine *engine, const struct pool_target *targets, size_t count, struct error *err)
 {
-    struct pool_class *classes = calloc(POOL_CLASSES_MAX, sizeof *classes);
-    int r = classes == NULL ? error_set(err, ERROR_SYSTEM, ENOMEM, "setting the pool's classes")
-            : count > POOL_CLASSES_MAX
-                ? error_set(err, ERROR_LIMIT, 0, "a pool has at most %d classes", POOL_CLASSES_MAX)
-                : 0;
+    int r = 0;
 
+    if (count > POOL_CLASSES_MAX)
+        return error_set(err, ERROR_LIMIT, 0, "a pool has at most %d classes", POOL_CLASSES_MAX);
+    struct pool_class *classes = calloc(POOL_CLASSES_MAX, sizeof *classes);
+    if (classes == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "setting the pool's classes");
     for (size_t i = 0; r == 0 && i < count; i++)
         r = set_class(&classes[i], &targets[i], err);
-    if (r == 0) {
+    if (r < 0) {
+        for (size_t i = 0; i < count; i++)
+            release_class(&classes[i]);
+    } else {
         end_all(engine);
         pool_release(engine);
         memcpy(engine->pool, classes, sizeof engine->pool);
         engine->pool_count = count;
         pool_turn(engine);
-    } else if (classes != NULL) {
-        for (size_t i = 0; i < count && i < POOL_CLASSES_MAX; i++)
-            free(classes[i].block);
     }
     free(classes);
     return r;

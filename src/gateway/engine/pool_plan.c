@@ -43,7 +43,7 @@ struct pool_decision pool_decide(const struct pool_plan *plan, const struct pool
     uint64_t due_ms = plan->last_ms + rest_ms(plan);
     if (plan->now_ms < due_ms)
         return (struct pool_decision){.what = POOL_WAIT, .wait_ms = due_ms - plan->now_ms};
-    if (plan->waiting > 0 || (plan->has_young && plan->now_ms < plan->last_ms + POOL_PATIENCE_MS))
+    if (plan->waiting > 0 || (plan->is_lively && plan->now_ms < plan->last_ms + POOL_PATIENCE_MS))
         return (struct pool_decision){.what = POOL_WAIT, .wait_ms = BUSY_MS};
     return (struct pool_decision){.what = POOL_MAKE, .class = class};
 }

@@ -26,7 +26,7 @@ struct pool_plan {
     bool is_draining;  /* the gateway ends: nothing is made */
     uint32_t waiting;  /* creations and execs that wait for the keeper or for init */
     uint32_t running;  /* execs */
-    bool has_young;    /* one of these has just started: most are short */
+    bool is_lively;    /* an exec has just started or ended: most are short, and their answers are on the way */
     uint32_t making;   /* of the pool's, all classes */
     uint32_t failures; /* one after the other */
     uint64_t last_ms;  /* when the last one was made, claimed, or failed */

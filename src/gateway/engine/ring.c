@@ -44,10 +44,10 @@ static void forget_runs(struct ring *ring)
     }
 }
 
-/* How far the bytes at `seq` are from the end of the memory. */
+/* Where the bytes at `seq` lie. */
 static size_t place_of(const struct ring *ring, uint64_t seq)
 {
-    return (size_t)((seq - ring->base) % ring->room);
+    return ring->room == 0 ? 0 : (size_t)((seq - ring->base) % ring->room);
 }
 
 static void copy_out(const struct ring *ring, uint64_t seq, uint8_t *to, size_t length)

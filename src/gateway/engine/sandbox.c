@@ -111,7 +111,7 @@ static int check_creation(struct engine *engine, struct error *err)
 int sandbox_create(struct engine *engine, const struct sandbox_settings *settings, sandbox_done done, void *data,
                    struct sandbox **ret_sandbox, struct error *err)
 {
-    struct sandbox_settings copy;
+    struct sandbox_settings copy = {0};
     _cleanup_free_ void *block = NULL;
     char id[ENGINE_ID_SIZE];
     int r = check_creation(engine, err);
@@ -230,7 +230,7 @@ int sandbox_adopt(struct engine *engine, const struct sandbox_adopted *adopted, 
                   struct error *err)
 {
     _cleanup_fd_ int guest_fd = adopted->guest_fd;
-    struct sandbox_settings copy;
+    struct sandbox_settings copy = {0};
     _cleanup_free_ void *block = NULL;
     uint64_t wall_ms = engine_wall_ms();
     int r = settings_copy(adopted->settings, &copy, &block, err);

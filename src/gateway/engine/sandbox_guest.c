@@ -29,7 +29,10 @@ static void guest_heard(void *owner, const struct guest_event *event)
     case GUEST_OUTPUT:
     case GUEST_TAKEN:
     case GUEST_EXIT:
-        if (event->channel->is_file)
+        if (event->channel == &sandbox->warm_up) {
+            if (event->kind == GUEST_EXIT)
+                pool_warmed(sandbox);
+        } else if (event->channel->is_file)
             file_heard(event->channel->owner, event);
         else if (event->kind == GUEST_OUTPUT)
             exec_heard_output(event->channel->owner, event->stream, event->data);
@@ -47,6 +50,8 @@ static void guest_drained(void *owner)
 
     for (struct guest_channel *channel = sandbox->link.guest.channels, *next; channel != NULL; channel = next) {
         next = channel->next;
+        if (channel == &sandbox->warm_up)
+            continue;
         if (channel->is_file)
             file_link_drained(channel->owner);
         else

@@ -208,7 +208,6 @@ static void vanish(struct sandbox *sandbox)
 /* It ended by itself: what it said before comes first, then why. */
 static void heard_gone(struct sandbox *sandbox, const struct wire_gone *gone)
 {
-    sandbox->refs++;
     guest_link_drain(&sandbox->link);
     if (!sandbox->is_destroyed && !sandbox->is_concluded && sandbox->state != SANDBOX_CREATING &&
         gone->oom_kills > sandbox->oom_kills) {
@@ -217,7 +216,6 @@ static void heard_gone(struct sandbox *sandbox, const struct wire_gone *gone)
         sandbox->reason = SANDBOX_OOM;
     }
     vanish(sandbox);
-    sandbox_unref(sandbox);
 }
 
 static void made_is_recorded(struct record *record, int status)
