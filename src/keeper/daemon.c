@@ -333,6 +333,7 @@ static void finish_reload(struct daemon *daemon)
     struct error err = {0};
     int r = configuration_take(&daemon->configuration, &config, &err);
 
+    settings_init(&settings);
     if (r == 0)
         r = open_settings(daemon, &settings, &config, &daemon->settings, &err);
     if (r < 0) {
@@ -543,7 +544,8 @@ int daemon_check(const struct daemon_options *options)
     if (r < 0)
         (void)fprintf(stderr, "hutchd: %s\n", err.message);
     else
-        printf("yes: %s is in order\n", daemon->configuration.plan.file);
+        printf("yes: %s %s\n", daemon->configuration.plan.file,
+               daemon->configuration.is_absent ? "is not there, and the defaults are in order" : "is in order");
     release(daemon);
     return r < 0 ? 1 : 0;
 }

@@ -7,7 +7,6 @@
 #include "wire/link.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,12 +16,12 @@ enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10 };
 
 int reader_copy_file(int file_fd, const char *what, int *ret_fd, struct error *err)
 {
-    _cleanup_free_ char *text = malloc(CONFIG_BYTES_MAX + 1);
+    static char text[CONFIG_BYTES_MAX + 1]; /* too much for the stack, and there is one thread */
     _cleanup_fd_ int fd = memfd_create("hutch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (text == NULL || fd < 0)
-        return error_set(err, ERROR_SYSTEM, ENOMEM, "reading %s", what);
-    ssize_t n = file_fd >= 0 ? fd_read_all(file_fd, text, CONFIG_BYTES_MAX + 1) : 0;
+    if (fd < 0)
+        return error_errno(err, "reading %s", what);
+    ssize_t n = file_fd >= 0 ? fd_read_all(file_fd, text, sizeof text) : 0;
     if (n < 0)
         return error_set(err, ERROR_SYSTEM, (int)-n, "reading %s", what);
     if (n > CONFIG_BYTES_MAX)
@@ -37,23 +36,16 @@ int reader_copy_file(int file_fd, const char *what, int *ret_fd, struct error *e
     return 0;
 }
 
-/* From its start: others may have read it before. */
-static int rewind_file(int fd)
-{
-    return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
-}
-
 int reader_start(struct reader *reader, const struct reader_plan *plan, int config_fd, struct error *err)
 {
     static char program[] = "hutch-gateway";
     static char verb[] = "--read-config";
-    _cleanup_free_ char *file = strdup(plan->file);
-    char *argv[] = {program, verb, file, NULL};
+    /* Nobody writes to it; execve only forgot the const. */
+    char *argv[] = {program, verb, (char *)(uintptr_t)plan->file, NULL};
     int ends[2];
 
-    if (file == NULL || rewind_file(config_fd) < 0)
-        return error_set(err, ERROR_SYSTEM, ENOMEM, "starting the reader");
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    /* From its start: others may have read it before. */
+    if (lseek(config_fd, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_errno(err, "starting the reader");
     struct service service = {
         .user = plan->user,
