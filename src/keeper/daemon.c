@@ -243,14 +243,15 @@ static void give_up(struct daemon *daemon, const char *why)
     daemon->status = 1;
 }
 
+/* `why` is NULL when it has ended by itself. */
 static void lose_gateway(struct daemon *daemon, const char *why)
 {
     struct supervisor *supervisor = &daemon->supervisor;
 
     keeper_detach(daemon->keeper);
-    int status = supervisor_lost(supervisor, clock_now_ns());
+    int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
     uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
-    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why),
+    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
               WIFEXITED(status) ? LOG_NUMBER("status", WEXITSTATUS(status)) : LOG_NUMBER("signal", WTERMSIG(status)),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)), LOG_NUMBER("restart_ms", pause_ms));
     if (!supervisor->was_ready && supervisor->tries >= SUPERVISOR_TRIES)
@@ -405,7 +406,7 @@ static void handle_keeper(struct daemon *daemon)
         give_up(daemon,
                 "the gateway speaks another version than this hutchd; sandboxes are drained; start hutchd again");
     else if (r <= 0 && daemon->supervisor.pidfd >= 0)
-        lose_gateway(daemon, r == 0 ? "it ended" : err.message);
+        lose_gateway(daemon, r == 0 ? NULL : err.message);
 }
 
 static void handle_times(struct daemon *daemon)
@@ -467,7 +468,7 @@ static void serve_once(struct daemon *daemon)
     if (daemon->phase != PHASE_ENDED && (ready[POLL_KEEPER].revents != 0 || keeper_wait_ms(daemon->keeper) >= 0))
         handle_keeper(daemon);
     if (daemon->phase != PHASE_ENDED && ready[POLL_GATEWAY].revents != 0 && daemon->supervisor.pidfd >= 0)
-        lose_gateway(daemon, "it ended");
+        lose_gateway(daemon, NULL);
     if (ready[POLL_ZYGOTE].revents != 0 && daemon->phase != PHASE_ENDED)
         give_up(daemon, "the zygote, which makes sandboxes, has ended");
     if (daemon->phase != PHASE_ENDED && ready[POLL_READER].revents != 0 && daemon->configuration.reader.socket >= 0)

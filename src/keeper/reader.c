@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10 };
+enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10, END_MS = 1000 };
 
 int reader_copy_file(int file_fd, const char *what, int *ret_fd, struct error *err)
 {
@@ -72,7 +72,7 @@ int reader_start(struct reader *reader, const struct reader_plan *plan, int conf
 void reader_end(struct reader *reader)
 {
     close_fd(&reader->socket);
-    (void)service_end(&reader->pidfd);
+    (void)service_end(&reader->pidfd, 0);
 }
 
 int reader_take(struct reader *reader, uint8_t *frame, struct wire_message *ret_message, struct error *err)
@@ -85,9 +85,9 @@ int reader_take(struct reader *reader, uint8_t *frame, struct wire_message *ret_
     else
         r = link_receive(reader->socket, WIRE_BY_READER, WIRE_IN_STARTING, frame, ret_message, NULL, NULL);
     close_fd(&reader->socket);
-    /* One that has ended without an answer has said why; killed now, it can't have said it wrongly. */
+    /* One that has ended without an answer has said why. */
     bool ended = r == 0;
-    int status = service_end(&reader->pidfd);
+    int status = service_end(&reader->pidfd, ended ? END_MS : 0);
     if (r > 0)
         return 0;
     if (ended && WIFEXITED(status))
@@ -112,13 +112,7 @@ static int hear_verdict(int fd, int *pidfd, struct error *err)
         have += (size_t)n;
     }
     text[have] = '\0';
-    siginfo_t info = {0};
-    /* At the end of its output it is about to end. */
-    struct pollfd end = {.fd = *pidfd, .events = POLLIN};
-    (void)poll(&end, 1, READER_LIMIT_MS);
-    (void)waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
-    bool good = info.si_code == CLD_EXITED && info.si_status == 0;
-    (void)service_end(pidfd);
+    bool good = service_end(pidfd, END_MS) == 0;
     text[strcspn(text, "\n")] = '\0';
     return good ? 0
                 : error_set(err, ERROR_INVALID, 0, "%s",

@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <linux/keyctl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stdint.h>
@@ -324,7 +325,7 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
         r = hear(told[0], err);
     close_fd(&told[0]);
     if (r < 0) {
-        (void)service_end(&pidfd);
+        (void)service_end(&pidfd, 0);
         error_wrap(err, "starting %s", service->argv[0]);
         return r;
     }
@@ -332,12 +333,15 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
     return 0;
 }
 
-int service_end(int *pidfd)
+int service_end(int *pidfd, int grace_ms)
 {
     siginfo_t info = {0};
 
     if (*pidfd < 0)
         return 0;
+    struct pollfd end = {.fd = *pidfd, .events = POLLIN};
+    if (grace_ms > 0)
+        (void)poll(&end, 1, grace_ms);
     (void)sys_pidfd_send_signal(*pidfd, SIGKILL);
     while (waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED) < 0 && errno == EINTR)
         continue;
