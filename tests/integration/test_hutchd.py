@@ -309,6 +309,19 @@ def goes_on() -> None:
 
 
 @case
+def adopts_many() -> None:
+    "a new gateway gets every sandbox there is, in pieces, and can end them"
+    count = 150
+    with daemon(stand_in="many", HUTCH_TEST_SANDBOXES=str(count)) as one:
+        one.wait_report("done")
+        os.kill(one.gateway(), signal.SIGKILL)
+        one.wait_report("done", 2)
+        contains("report", "\n".join(one.report()), f"start adopted={count} ")
+        eventually("all are gone", lambda: one.report().count("heard GONE") == count)
+        equal("end", one.end(), 0)
+
+
+@case
 def misbehaves() -> None:
     "a gateway that says what its state does not permit is replaced"
     with daemon(stand_in="violate") as one:
