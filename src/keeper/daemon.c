@@ -68,6 +68,7 @@ struct daemon {
     struct keeper *keeper;
     struct supervisor supervisor;
     struct settings settings;
+    bool is_reloading; /* the gateway has new settings and has not said what came of it */
 };
 
 static void init(struct daemon *daemon, const struct daemon_options *options)
@@ -249,6 +250,7 @@ static void lose_gateway(struct daemon *daemon, const char *why)
     struct supervisor *supervisor = &daemon->supervisor;
 
     keeper_detach(daemon->keeper);
+    daemon->is_reloading = false;
     int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
     uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
     log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
@@ -280,21 +282,37 @@ static int send_settings(struct daemon *daemon)
     return r;
 }
 
-static void become_ready(struct daemon *daemon)
+/* Once for each gateway. */
+static int become_ready(struct daemon *daemon)
 {
+    if (daemon->supervisor.ready_ns != 0)
+        return -EBADMSG;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
     log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", daemon->settings.generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
     notify_send("READY=1");
+    return 0;
 }
 
 static void end_reload(struct daemon *daemon, const char *problem)
 {
+    daemon->is_reloading = false;
     if (problem[0] != '\0')
         log_event(&daemon->log, LOG_LEVEL_ERROR, "not-reloaded", LOG_TEXT("reason", problem));
     else
         log_event(&daemon->log, LOG_LEVEL_INFO, "reloaded", LOG_NUMBER("generation", daemon->settings.generation));
     notify_send("READY=1");
+}
+
+/* Said later than at its start, it is just another way to end. */
+static int hear_unable(struct daemon *daemon, const char *why)
+{
+    if (!daemon->supervisor.was_ready) {
+        give_up(daemon, why);
+        return 0;
+    }
+    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-unable", LOG_TEXT("reason", why));
+    return -ECANCELED;
 }
 
 /* From within keeper_dispatch(): the keeper's client must not change here. */
@@ -306,17 +324,14 @@ static int heard(void *context, const struct wire_message *message)
     case WIRE_ATTACH:
         return send_settings(daemon);
     case WIRE_READY:
-        become_ready(daemon);
-        return 0;
+        return become_ready(daemon);
     case WIRE_RELOADED:
+        if (!daemon->is_reloading)
+            return -EBADMSG;
         end_reload(daemon, message->reloaded.detail.text);
         return 0;
     case WIRE_UNABLE:
-        if (daemon->supervisor.was_ready)
-            log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-unable", LOG_TEXT("reason", message->unable.detail.text));
-        else
-            give_up(daemon, message->unable.detail.text);
-        return 0;
+        return hear_unable(daemon, message->unable.detail.text);
     case WIRE_DRAINED:
         if (daemon->phase == PHASE_DRAINING)
             daemon->phase = PHASE_ENDED;
@@ -349,9 +364,12 @@ static void finish_reload(struct daemon *daemon)
     settings_release(&before, &daemon->settings);
     put_in_force(daemon);
     /* One that is just starting gets them anyway. */
-    if (daemon->supervisor.ready_ns == 0)
+    if (daemon->supervisor.ready_ns == 0) {
         end_reload(daemon, "");
-    else if (send_settings(daemon) < 0)
+        return;
+    }
+    daemon->is_reloading = true;
+    if (send_settings(daemon) < 0)
         lose_gateway(daemon, "it reads nothing");
 }
 
