@@ -24,6 +24,9 @@ function(hutch_flags target)
     target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${HUTCH_GENERATED})
     target_compile_definitions(${target} PRIVATE ${HUTCH_DEFINITIONS})
     target_compile_options(${target} PRIVATE ${HUTCH_WARNINGS} ${HUTCH_HARDENING})
+    if(HUTCH_SANITIZE)
+        target_compile_definitions(${target} PRIVATE HUTCH_SANITIZED)
+    endif()
 endfunction()
 
 # Against the system's libc, with the sanitizers of the preset.

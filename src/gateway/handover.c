@@ -68,7 +68,7 @@ static ssize_t read_whole(int fd, char *text, size_t size)
 static int load_config(int fd, struct config **ret_config, struct error *err)
 {
     struct config_problems problems = config_problems_init();
-    _cleanup_free_ char *text = malloc(CONFIG_BYTES_MAX + 1);
+    char *text = malloc(CONFIG_BYTES_MAX + 1);
     ssize_t n = text != NULL ? read_whole(fd, text, CONFIG_BYTES_MAX + 1) : -ENOMEM;
     int r = n < 0 ? (int)n : config_load(CONFIG_NAME, text, (size_t)n, environ, ret_config, &problems);
 
@@ -77,6 +77,7 @@ static int load_config(int fd, struct config **ret_config, struct error *err)
     else if (r < 0)
         (void)error_set(err, ERROR_SYSTEM, -r, "reading the configuration");
     config_problems_release(&problems);
+    free(text);
     return r;
 }
 
@@ -230,10 +231,10 @@ int handover_take(int keeper_fd, struct handover *ret_handover, struct error *er
 {
     struct wire_message attach = {.type = WIRE_ATTACH, .attach = {.pid = (uint32_t)getpid()}};
     struct handover handover = HANDOVER_EMPTY;
-    _cleanup_free_ uint8_t *frame = malloc(WIRE_FRAME_MAX);
+    static uint8_t frame[WIRE_FRAME_MAX]; /* too much for the stack, and there is one thread so far */
 
     handover.keeper_fd = keeper_fd;
-    int r = frame == NULL ? -ENOMEM : link_send(keeper_fd, &attach, NULL, 0);
+    int r = link_send(keeper_fd, &attach, NULL, 0);
     if (r < 0)
         r = error_set(err, ERROR_SYSTEM, -r, "talking to the keeper");
     if (r == 0)

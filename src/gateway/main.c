@@ -42,7 +42,7 @@ static int read_config(const char *name)
 
     if (r == 0)
         status = tell_keeper(config);
-    else if (r == -EINVAL)
+    else if (r == -EINVAL && problems.text.data != NULL)
         (void)fwrite(problems.text.data, problems.text.length, 1, stderr);
     else
         (void)fprintf(stderr, "hutchd: reading the configuration: %s\n", strerror(-r));

@@ -62,6 +62,7 @@ int configuration_start(struct configuration *configuration, struct error *err)
 
     if (file < 0 && (errno != ENOENT || configuration->is_needed))
         return error_errno(err, "opening the configuration %.200s", path);
+    configuration->is_absent = file < 0;
     int r = reader_copy_file(file, "the configuration", &configuration->file_fd, err);
     if (r == 0)
         r = reader_start(&configuration->reader, &configuration->plan, configuration->file_fd, err);

@@ -68,6 +68,7 @@ struct daemon {
     struct keeper *keeper;
     struct supervisor supervisor;
     struct settings settings;
+    bool is_reloading; /* the gateway has new settings and has not said what came of it */
 };
 
 static void init(struct daemon *daemon, const struct daemon_options *options)
@@ -243,14 +244,16 @@ static void give_up(struct daemon *daemon, const char *why)
     daemon->status = 1;
 }
 
+/* `why` is NULL when it has ended by itself. */
 static void lose_gateway(struct daemon *daemon, const char *why)
 {
     struct supervisor *supervisor = &daemon->supervisor;
 
     keeper_detach(daemon->keeper);
-    int status = supervisor_lost(supervisor, clock_now_ns());
+    daemon->is_reloading = false;
+    int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
     uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
-    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why),
+    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
               WIFEXITED(status) ? LOG_NUMBER("status", WEXITSTATUS(status)) : LOG_NUMBER("signal", WTERMSIG(status)),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)), LOG_NUMBER("restart_ms", pause_ms));
     if (!supervisor->was_ready && supervisor->tries >= SUPERVISOR_TRIES)
@@ -279,21 +282,37 @@ static int send_settings(struct daemon *daemon)
     return r;
 }
 
-static void become_ready(struct daemon *daemon)
+/* Once for each gateway. */
+static int become_ready(struct daemon *daemon)
 {
+    if (daemon->supervisor.ready_ns != 0)
+        return -EBADMSG;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
     log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", daemon->settings.generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
     notify_send("READY=1");
+    return 0;
 }
 
 static void end_reload(struct daemon *daemon, const char *problem)
 {
+    daemon->is_reloading = false;
     if (problem[0] != '\0')
         log_event(&daemon->log, LOG_LEVEL_ERROR, "not-reloaded", LOG_TEXT("reason", problem));
     else
         log_event(&daemon->log, LOG_LEVEL_INFO, "reloaded", LOG_NUMBER("generation", daemon->settings.generation));
     notify_send("READY=1");
+}
+
+/* Said later than at its start, it is just another way to end. */
+static int hear_unable(struct daemon *daemon, const char *why)
+{
+    if (!daemon->supervisor.was_ready) {
+        give_up(daemon, why);
+        return 0;
+    }
+    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-unable", LOG_TEXT("reason", why));
+    return -ECANCELED;
 }
 
 /* From within keeper_dispatch(): the keeper's client must not change here. */
@@ -305,17 +324,14 @@ static int heard(void *context, const struct wire_message *message)
     case WIRE_ATTACH:
         return send_settings(daemon);
     case WIRE_READY:
-        become_ready(daemon);
-        return 0;
+        return become_ready(daemon);
     case WIRE_RELOADED:
+        if (!daemon->is_reloading)
+            return -EBADMSG;
         end_reload(daemon, message->reloaded.detail.text);
         return 0;
     case WIRE_UNABLE:
-        if (daemon->supervisor.was_ready)
-            log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-unable", LOG_TEXT("reason", message->unable.detail.text));
-        else
-            give_up(daemon, message->unable.detail.text);
-        return 0;
+        return hear_unable(daemon, message->unable.detail.text);
     case WIRE_DRAINED:
         if (daemon->phase == PHASE_DRAINING)
             daemon->phase = PHASE_ENDED;
@@ -333,6 +349,7 @@ static void finish_reload(struct daemon *daemon)
     struct error err = {0};
     int r = configuration_take(&daemon->configuration, &config, &err);
 
+    settings_init(&settings);
     if (r == 0)
         r = open_settings(daemon, &settings, &config, &daemon->settings, &err);
     if (r < 0) {
@@ -347,9 +364,12 @@ static void finish_reload(struct daemon *daemon)
     settings_release(&before, &daemon->settings);
     put_in_force(daemon);
     /* One that is just starting gets them anyway. */
-    if (daemon->supervisor.ready_ns == 0)
+    if (daemon->supervisor.ready_ns == 0) {
         end_reload(daemon, "");
-    else if (send_settings(daemon) < 0)
+        return;
+    }
+    daemon->is_reloading = true;
+    if (send_settings(daemon) < 0)
         lose_gateway(daemon, "it reads nothing");
 }
 
@@ -404,7 +424,7 @@ static void handle_keeper(struct daemon *daemon)
         give_up(daemon,
                 "the gateway speaks another version than this hutchd; sandboxes are drained; start hutchd again");
     else if (r <= 0 && daemon->supervisor.pidfd >= 0)
-        lose_gateway(daemon, r == 0 ? "it ended" : err.message);
+        lose_gateway(daemon, r == 0 ? NULL : err.message);
 }
 
 static void handle_times(struct daemon *daemon)
@@ -466,7 +486,7 @@ static void serve_once(struct daemon *daemon)
     if (daemon->phase != PHASE_ENDED && (ready[POLL_KEEPER].revents != 0 || keeper_wait_ms(daemon->keeper) >= 0))
         handle_keeper(daemon);
     if (daemon->phase != PHASE_ENDED && ready[POLL_GATEWAY].revents != 0 && daemon->supervisor.pidfd >= 0)
-        lose_gateway(daemon, "it ended");
+        lose_gateway(daemon, NULL);
     if (ready[POLL_ZYGOTE].revents != 0 && daemon->phase != PHASE_ENDED)
         give_up(daemon, "the zygote, which makes sandboxes, has ended");
     if (daemon->phase != PHASE_ENDED && ready[POLL_READER].revents != 0 && daemon->configuration.reader.socket >= 0)
@@ -543,7 +563,8 @@ int daemon_check(const struct daemon_options *options)
     if (r < 0)
         (void)fprintf(stderr, "hutchd: %s\n", err.message);
     else
-        printf("yes: %s is in order\n", daemon->configuration.plan.file);
+        printf("yes: %s %s\n", daemon->configuration.plan.file,
+               daemon->configuration.is_absent ? "is not there, and the defaults are in order" : "is in order");
     release(daemon);
     return r < 0 ? 1 : 0;
 }

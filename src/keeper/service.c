@@ -10,6 +10,7 @@
 #include "base/sys.h"
 #include "keeper/dev.h"
 #include "keeper/mnt.h"
+#include "keeper/proc.h"
 #include "wire/capability.h"
 #include "wire/filter.h"
 
@@ -17,6 +18,7 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <linux/keyctl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stdint.h>
@@ -124,6 +126,22 @@ static int add_devices(struct start *start)
     if (r == 0)
         r = mnt_make_folders(start->root_fd, "dev");
     return r < 0 ? r : mnt_attach(dev, start->root_fd, "dev");
+}
+
+/* AddressSanitizer reads its own /proc/self/maps; no program that is released has one. */
+static int add_proc(struct start *start)
+{
+#ifdef HUTCH_SANITIZED
+    _cleanup_fd_ int proc = -1;
+    int r = proc_new(-1, &proc);
+
+    if (r == 0)
+        r = mnt_make_folders(start->root_fd, "proc");
+    return r < 0 ? r : mnt_attach(proc, start->root_fd, "proc");
+#else
+    (void)start;
+    return 0;
+#endif
 }
 
 static int enter_root(struct start *start)
@@ -236,6 +254,7 @@ static const struct {
     {"making a root", make_root},
     {"attaching /usr and the state folder", fill_root},
     {"making /dev", add_devices},
+    {"making /proc", add_proc},
     {"entering the root", enter_root},
     {"leaving the caller's session", leave_caller},
     {"arranging descriptors", arrange_descriptors},
@@ -306,7 +325,7 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
         r = hear(told[0], err);
     close_fd(&told[0]);
     if (r < 0) {
-        (void)service_end(&pidfd);
+        (void)service_end(&pidfd, 0);
         error_wrap(err, "starting %s", service->argv[0]);
         return r;
     }
@@ -314,12 +333,15 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
     return 0;
 }
 
-int service_end(int *pidfd)
+int service_end(int *pidfd, int grace_ms)
 {
     siginfo_t info = {0};
 
     if (*pidfd < 0)
         return 0;
+    struct pollfd end = {.fd = *pidfd, .events = POLLIN};
+    if (grace_ms > 0)
+        (void)poll(&end, 1, grace_ms);
     (void)sys_pidfd_send_signal(*pidfd, SIGKILL);
     while (waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED) < 0 && errno == EINTR)
         continue;

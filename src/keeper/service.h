@@ -38,5 +38,8 @@ _must_use_ int service_find_user(const char *name, struct service_user *ret_user
 /* On success the program is being executed; it ends with the keeper at the latest. */
 _must_use_ int service_start(const struct service *service, int *ret_pidfd, struct error *err);
 
-/* Kill it, should it still run, and wait. Closes the descriptor. The wait status, as far as it is known. */
-int service_end(int *pidfd);
+/*
+ * Wait so long for its end, kill it, should it still run, and wait. Closes the descriptor. The wait status. One whose
+ * sockets have closed is about to end, and its own status says more than that it was killed.
+ */
+int service_end(int *pidfd, int grace_ms);

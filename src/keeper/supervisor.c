@@ -2,13 +2,12 @@
 
 #include "base/cleanup.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #define MS_NS UINT64_C(1000000)
 
 /* Room for what is told while the gateway is busy, and for the adoption of thousands of sandboxes. */
-enum { SEND_BUFFER = 8 << 20 };
+enum { SEND_BUFFER = 8 << 20, END_MS = 200 };
 
 int supervisor_start(struct supervisor *supervisor, struct service *service, struct error *err)
 {
@@ -39,10 +38,10 @@ void supervisor_ready(struct supervisor *supervisor, uint64_t now_ns)
     supervisor->tries = 0;
 }
 
-int supervisor_lost(struct supervisor *supervisor, uint64_t now_ns)
+int supervisor_lost(struct supervisor *supervisor, bool by_itself, uint64_t now_ns)
 {
     close_fd(&supervisor->socket);
-    int status = service_end(&supervisor->pidfd);
+    int status = service_end(&supervisor->pidfd, by_itself ? END_MS : 0);
     if (supervisor->ready_ns != 0 && now_ns - supervisor->ready_ns >= SUPERVISOR_HEALTHY_MS * MS_NS)
         supervisor->pause_ms = SUPERVISOR_FIRST_MS;
     if (supervisor->ready_ns == 0)
@@ -57,11 +56,7 @@ int supervisor_lost(struct supervisor *supervisor, uint64_t now_ns)
 
 void supervisor_stop(struct supervisor *supervisor, int grace_ms)
 {
-    struct pollfd end = {.fd = supervisor->pidfd, .events = POLLIN};
-
     close_fd(&supervisor->socket);
-    if (supervisor->pidfd >= 0)
-        (void)poll(&end, 1, grace_ms);
-    (void)service_end(&supervisor->pidfd);
+    (void)service_end(&supervisor->pidfd, grace_ms);
     supervisor->start_ns = 0;
 }

@@ -34,8 +34,8 @@ _must_use_ int supervisor_start(struct supervisor *supervisor, struct service *s
 
 void supervisor_ready(struct supervisor *supervisor, uint64_t now_ns);
 
-/* It has ended, or has to: reap it and say when the next one starts. The wait status. */
-int supervisor_lost(struct supervisor *supervisor, uint64_t now_ns);
+/* It has ended (by itself), or has to: reap it and say when the next one starts. The wait status. */
+int supervisor_lost(struct supervisor *supervisor, bool by_itself, uint64_t now_ns);
 
 /* Close the conversation, wait so long for its end, kill it. */
 void supervisor_stop(struct supervisor *supervisor, int grace_ms);

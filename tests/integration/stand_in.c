@@ -76,7 +76,8 @@ static int create(const struct handover *handover, struct wire_create *more, con
     int received[FD_PASS_MAX];
     size_t count = 0;
 
-    message.create.sandbox = SANDBOX;
+    if (message.create.sandbox == 0)
+        message.create.sandbox = SANDBOX;
     message.create.memory_bytes = 256 * MIB;
     message.create.disk_bytes = 16 * MIB;
     message.create.disk_inodes = 4096;
@@ -180,6 +181,23 @@ static void run_exec(struct handover *handover)
     follow(guest, resumes);
 }
 
+/* More than are told of at once. */
+static void run_many(struct handover *handover)
+{
+    const char *text = getenv("HUTCH_TEST_SANDBOXES");
+    uint64_t count = text != NULL ? strtoull(text, NULL, 10) : 1;
+
+    for (uint64_t i = 0; handover->sandbox_count == 0 && i < count; i++) {
+        struct wire_create plain = {.sandbox = SANDBOX + i};
+        (void)create(handover, &plain, NULL, 0);
+    }
+    for (size_t i = 0; i < handover->sandbox_count; i++) {
+        struct wire_message message = {.type = WIRE_DESTROY, .destroy = {handover->sandboxes[i].sandbox}};
+        if (link_send(handover->keeper_fd, &message, NULL, 0) < 0)
+            _exit(1);
+    }
+}
+
 static void run_shares(struct handover *handover)
 {
     static const char dirs[] = "/data";
@@ -261,6 +279,8 @@ int gateway_run(struct handover *handover)
         return 1;
     if (strcmp(mode(), "exec") == 0)
         run_exec(handover);
+    if (strcmp(mode(), "many") == 0)
+        run_many(handover);
     if (strcmp(mode(), "shares") == 0)
         run_shares(handover);
     if (strcmp(mode(), "deny") == 0)

@@ -300,8 +300,8 @@ int config_key_variable(const struct config_key *key, struct buf *text)
     int r = buf_printf(text, "HUTCH_");
 
     for (const char *at = key->path; r == 0 && *at != '\0'; at++) {
-        char letter = *at == '.' ? '_' : (char)toupper((unsigned char)*at);
-        r = buf_append(text, &letter, 1);
+        uint8_t letter = (uint8_t)toupper((unsigned char)*at);
+        r = buf_append(text, *at == '.' ? (const uint8_t *)"_" : &letter, 1);
     }
     return r;
 }

@@ -1,6 +1,5 @@
 #include "gateway/config/values.h"
 
-#include "base/cleanup.h"
 #include "base/parse.h"
 
 #include <arpa/inet.h>
@@ -328,7 +327,7 @@ int config_value_set_list(struct config_memory *memory, const struct config_key 
                           struct error *err)
 {
     const char *ends = key->type == CONFIG_PATTERNS ? "\n" : ",\n";
-    _cleanup_free_ char *copy = strdup(text);
+    char *copy = strdup(text);
     size_t count = 0;
     char *save = NULL;
 
@@ -343,5 +342,6 @@ int config_value_set_list(struct config_memory *memory, const struct config_key 
         /* Behind a comma a blank is usual. */
         r = config_value_add(memory, key, base, key->type == CONFIG_PATTERNS ? entry : entry + strspn(entry, " "), err);
     }
+    free(copy);
     return r;
 }

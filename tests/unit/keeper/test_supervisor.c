@@ -12,14 +12,14 @@ TEST(test_backoff)
 
     for (size_t i = 0; i < COUNT(pauses); i++) {
         supervisor_ready(&supervisor, now);
-        (void)supervisor_lost(&supervisor, now + 59999 * MS);
+        (void)supervisor_lost(&supervisor, false, now + 59999 * MS);
         now += 59999 * MS;
         assert_int_equal(supervisor.start_ns - now, pauses[i] * MS);
         assert_int_equal(supervisor.ready_ns, 0);
     }
     assert_int_equal(supervisor.tries, 0);
     supervisor_ready(&supervisor, now);
-    (void)supervisor_lost(&supervisor, now + 60000 * MS);
+    (void)supervisor_lost(&supervisor, false, now + 60000 * MS);
     assert_int_equal(supervisor.start_ns - now, (60000 + 100) * MS);
 }
 
@@ -28,7 +28,7 @@ TEST(test_tries)
     struct supervisor supervisor = SUPERVISOR_EMPTY;
 
     for (unsigned i = 1; i <= 3; i++) {
-        (void)supervisor_lost(&supervisor, 1);
+        (void)supervisor_lost(&supervisor, false, 1);
         assert_int_equal(supervisor.tries, i);
         assert_false(supervisor.was_ready);
     }
