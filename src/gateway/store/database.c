@@ -15,7 +15,7 @@ static const char *const texts[] = {
 /* No file beside the database is ever needed: the gateway sees no /tmp. Checkpoints are not the writer's job. */
 static const char *const settings[] = {
     [DATABASE_WRITER] = "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
-                        "PRAGMA cache_size = -16384; PRAGMA foreign_keys = OFF; PRAGMA cell_size_check = ON",
+                        "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864; PRAGMA cell_size_check = ON",
     [DATABASE_READER] = "PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0;"
                         "PRAGMA cache_size = -8192; PRAGMA cell_size_check = ON",
     [DATABASE_CHECKPOINTER] = "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",

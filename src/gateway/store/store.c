@@ -241,7 +241,7 @@ static int open_database(struct store *store, struct error *err)
     /* A first write: whatever would keep us from recording is told now, and the log exists. */
     r = database_run(&store->writer, STATEMENT_PROBE, NULL, 0, NULL, err);
     if (r == 0)
-        r = apply_load_head(&store->applier, err);
+        r = apply_load_chain(&store->applier, err);
     if (r == 0)
         r = database_open(&store->reader, store->path, DATABASE_READER, err);
     if (r < 0)
