@@ -136,6 +136,8 @@ TEST(others_see_each_commit)
         write_one(writer, i, true);
         assert_int_equal(ask(reader, "SELECT min(n) FROM t"), i);
         assert_int_equal(ask(reader, "SELECT sum(length(b)) FROM t"), ROWS * 300);
+        run(writer, "UPDATE t SET b = 'small' WHERE i = 5");
+        assert_int_equal(ask(reader, "SELECT count(*) FROM t WHERE b = 'small'"), 1);
         write_one(writer, -i, false);
         assert_int_equal(ask(reader, "SELECT min(n) FROM t"), i);
     }
