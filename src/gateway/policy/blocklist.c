@@ -204,18 +204,26 @@ static struct blocklist_verdict look(const struct blocklist *list, const char *t
     return (struct blocklist_verdict){0};
 }
 
-struct blocklist_verdict blocklist_check(const struct blocklist *list, const char *command, size_t length)
+static struct blocklist_verdict look_twice(const struct blocklist *list, const char *command, size_t length, char *bare)
 {
-    if (list == NULL || list->count == 0)
-        return (struct blocklist_verdict){0};
-    _cleanup_free_ char *bare = length <= BLOCKLIST_COMMAND_MAX ? malloc(length + 1) : NULL;
-    if (bare == NULL)
-        return (struct blocklist_verdict){.blocked = true, .pattern = list->patterns[0].text, .gave_up = true};
     struct budget budget = {.until_ns = clock_now_ns() + BUDGET_NS};
+
     (void)pcre2_set_callout(list->match, watch, &budget);
     struct blocklist_verdict verdict = look(list, command, length);
     size_t bare_length = blocklist_bare(command, length, bare);
     if (verdict.blocked || (bare_length == length && memcmp(bare, command, length) == 0))
         return verdict;
     return look(list, bare, bare_length);
+}
+
+struct blocklist_verdict blocklist_check(const struct blocklist *list, const char *command, size_t length)
+{
+    if (list == NULL || list->count == 0)
+        return (struct blocklist_verdict){0};
+    char *bare = length <= BLOCKLIST_COMMAND_MAX ? malloc(length + 1) : NULL;
+    if (bare == NULL)
+        return (struct blocklist_verdict){.blocked = true, .pattern = list->patterns[0].text, .gave_up = true};
+    struct blocklist_verdict verdict = look_twice(list, command, length, bare);
+    free(bare);
+    return verdict;
 }

@@ -246,9 +246,9 @@ int apply_batch(struct applier *applier, struct batch *batch, struct error *err)
     return r;
 }
 
-int apply_load_head(struct applier *applier, struct error *err)
+static int load_link(struct applier *applier, const char *name, struct chain_link *ret_link, struct error *err)
 {
-    const struct value values[] = {T("head")};
+    const struct value values[] = {T(name)};
     sqlite3_stmt *statement = database_bind(applier->database, STATEMENT_CHAIN, values, 1, err);
     int r = statement != NULL ? database_step(applier->database, statement, err) : -err->err;
 
@@ -256,17 +256,44 @@ int apply_load_head(struct applier *applier, struct error *err)
         return r;
     if (r == 0 || sqlite3_column_bytes(statement, 1) != STORE_HASH_BYTES) {
         (void)sqlite3_reset(statement);
-        return error_set(err, ERROR_SYSTEM, EBADMSG, "the end of the audit log is not recorded");
+        return error_set(err, ERROR_SYSTEM, EBADMSG, "the %s of the audit log is not recorded", name);
     }
-    applier->head.number = (uint64_t)sqlite3_column_int64(statement, 0);
-    memcpy(applier->head.hash, sqlite3_column_blob(statement, 1), STORE_HASH_BYTES);
+    ret_link->number = (uint64_t)sqlite3_column_int64(statement, 0);
+    memcpy(ret_link->hash, sqlite3_column_blob(statement, 1), STORE_HASH_BYTES);
     (void)sqlite3_reset(statement);
     return 0;
 }
 
-int apply_save_head(struct applier *applier, struct error *err)
+static int save_link(struct applier *applier, const char *name, const struct chain_link *link, struct error *err)
 {
-    const struct value values[] = {T("head"), N(applier->head.number), HASH(applier->head.hash)};
+    const struct value values[] = {T(name), N(link->number), HASH(link->hash)};
 
     return RUN(applier, SET_CHAIN, values, NULL, err);
+}
+
+int apply_load_chain(struct applier *applier, struct error *err)
+{
+    int r = load_link(applier, "head", &applier->head, err);
+
+    return r == 0 ? load_link(applier, "indexed", &applier->indexed, err) : r;
+}
+
+int apply_save_head(struct applier *applier, struct error *err)
+{
+    return save_link(applier, "head", &applier->head, err);
+}
+
+int apply_index(struct applier *applier, uint64_t count, struct error *err)
+{
+    struct chain_link indexed = applier->indexed;
+    uint64_t left = applier->head.number - indexed.number;
+    const struct value values[] = {N(indexed.number), N(indexed.number + (left < count ? left : count))};
+    int r = RUN(applier, INDEX_AUDIT, values, NULL, err);
+
+    indexed.number += left < count ? left : count;
+    if (r == 0)
+        r = save_link(applier, "indexed", &indexed, err);
+    if (r == 0)
+        applier->indexed = indexed;
+    return r;
 }

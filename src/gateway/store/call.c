@@ -146,10 +146,12 @@ bool queue_take(struct queue *queue, size_t count, size_t bytes, int wait_ms, st
     await(queue, wait_ms);
     queue->poked = false;
     for (size_t i = 0; i < count && queue->calls.first != NULL; i++) {
-        if (i > 0 && taken + queue->calls.first->bytes > bytes)
+        struct store_call *call = queue->calls.first;
+        if (i > 0 && taken + call->bytes > bytes)
             break;
-        taken += queue->calls.first->bytes;
-        call_list_add(ret_calls, call_list_take(&queue->calls));
+        taken += call->bytes;
+        (void)call_list_take(&queue->calls);
+        call_list_add(ret_calls, call);
     }
     bool over = queue->closed && ret_calls->first == NULL;
     (void)pthread_mutex_unlock(&queue->mutex);

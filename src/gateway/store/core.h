@@ -44,6 +44,7 @@ struct store {
     pthread_t closer_thread;
     bool writer_runs;
     bool reader_runs;
+    bool closer_runs;
     struct database writer;
     struct database reader;
     struct durability durability;

@@ -1,5 +1,7 @@
 #include "gateway/store/database.h"
 
+#include "gateway/store/logfile.h"
+
 #include <string.h>
 
 enum { BUSY_MS = 5000 };
@@ -13,7 +15,7 @@ static const char *const texts[] = {
 /* No file beside the database is ever needed: the gateway sees no /tmp. Checkpoints are not the writer's job. */
 static const char *const settings[] = {
     [DATABASE_WRITER] = "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
-                        "PRAGMA cache_size = -16384; PRAGMA foreign_keys = OFF; PRAGMA cell_size_check = ON",
+                        "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864; PRAGMA cell_size_check = ON",
     [DATABASE_READER] = "PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0;"
                         "PRAGMA cache_size = -8192; PRAGMA cell_size_check = ON",
     [DATABASE_CHECKPOINTER] = "PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",
@@ -67,7 +69,10 @@ bool database_is_broken_by(int result)
 int database_open(struct database *database, const char *path, enum database_role role, struct error *err)
 {
     *database = (struct database){0};
-    if (sqlite3_open_v2(path, &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+    if (role == DATABASE_WRITER && logfile_new(&database->logfile, err) < 0)
+        return -err->err;
+    const char *layer = database->logfile != NULL ? logfile_name(database->logfile) : NULL;
+    if (sqlite3_open_v2(path, &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, layer) != SQLITE_OK) {
         if (database->handle == NULL)
             return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the database");
         return database_error(database, err);
@@ -86,6 +91,7 @@ void database_release(struct database *database)
     for (size_t i = 0; i < STATEMENTS_COUNT; i++)
         (void)sqlite3_finalize(database->statements[i]);
     (void)sqlite3_close(database->handle);
+    logfile_free(database->logfile);
     *database = (struct database){0};
 }
 

@@ -15,8 +15,11 @@
 
 enum database_role { DATABASE_WRITER, DATABASE_READER, DATABASE_CHECKPOINTER };
 
+struct logfile;
+
 struct database {
     sqlite3 *handle;
+    struct logfile *logfile; /* the writer's */
     sqlite3_stmt *statements[STATEMENTS_COUNT];
 };
 

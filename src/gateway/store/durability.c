@@ -70,8 +70,8 @@ static void *syncer_main(void *argument)
     return NULL;
 }
 
-/* Copy what is in the log. True when nothing has come in meanwhile, so that the next write starts it anew. */
-static bool checkpoint(struct durability *durability)
+/* Copy what is in the log. How many pages have come in meanwhile: with none, the next write starts it anew. */
+static uint64_t checkpoint(struct durability *durability)
 {
     int pages = 0;
     int copied = 0;
@@ -79,18 +79,23 @@ static bool checkpoint(struct durability *durability)
 
     atomic_fetch_add(&durability->checkpoints, 1);
     (void)pthread_mutex_lock(&durability->mutex);
-    bool whole = r == SQLITE_OK && durability->pages <= (uint64_t)copied;
+    uint64_t now = durability->pages;
     (void)pthread_mutex_unlock(&durability->mutex);
-    return whole;
+    if (r != SQLITE_OK)
+        return now;
+    return now > (uint64_t)copied ? now - (uint64_t)copied : 0;
 }
 
 static void copy_log(struct durability *durability, uint64_t pages)
 {
-    bool whole = false;
+    uint64_t left = 1;
+    bool many = false;
 
-    for (int pass = 0; pass < CHECKPOINT_PASSES && !whole; pass++)
-        whole = checkpoint(durability);
-    if (!whole && pages >= CHECKPOINT_PAGES_MANY) {
+    for (int pass = 0; pass < CHECKPOINT_PASSES && left > 0 && !many; pass++) {
+        left = checkpoint(durability);
+        many = pages + left >= CHECKPOINT_PAGES_MANY;
+    }
+    if (left > 0 && many) {
         (void)pthread_mutex_lock(&durability->gate);
         (void)checkpoint(durability);
         (void)pthread_mutex_unlock(&durability->gate);

@@ -63,7 +63,7 @@ static void drop_waiting(struct password_line *line)
 {
     struct job **at = &line->jobs;
 
-    for (size_t i = 0; i < line->running; i++)
+    for (size_t i = 0; *at != NULL && i < line->running; i++)
         at = &(*at)->next;
     while (*at != NULL) {
         struct job *job = *at;
@@ -176,7 +176,7 @@ static void start_waiting(struct password_line *line)
 {
     struct job *job = line->jobs;
 
-    for (size_t i = 0; i < line->running; i++)
+    for (size_t i = 0; job != NULL && i < line->running; i++)
         job = job->next;
     for (; job != NULL && line->running < PASSWORD_AT_ONCE; job = job->next) {
         line->running++;

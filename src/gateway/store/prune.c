@@ -88,6 +88,8 @@ static int prune_audit(struct prune *prune, struct applier *applier, struct erro
     const struct value values[] = {N(last)};
     r = set_anchor(applier, last, err);
     if (r == 0)
+        r = database_run(applier->database, STATEMENT_PRUNE_INDEX, values, 1, NULL, err);
+    if (r == 0)
         r = database_run(applier->database, STATEMENT_PRUNE_AUDIT, values, 1, &removed, err);
     prune->removed += removed;
     return r;

@@ -13,6 +13,7 @@
 enum {
     LIMIT_DEFAULT = 100,
     VALUES_MAX = 8,
+    AUDIT_FILTERS = 5,
     OUTPUT_PIECES_MAX = QUERY_ROWS_MAX,
     OUTPUT_BYTES_MAX = QUERY_BYTES_MAX / 2
 };
@@ -33,6 +34,7 @@ struct query {
     size_t limit;
     size_t row_size;
     read_row_fn read_row;
+    uint8_t *rows;
     uint64_t position;
     size_t bytes;
     const char *exec;
@@ -72,18 +74,23 @@ static struct store_call *submit(struct query *query)
     return &query->call;
 }
 
-/* One row more than was asked for tells whether more follow. The first member of a row is what the cursor counts. */
+/*
+ * One row more than was asked for tells whether more follow. The first member of a row is what the cursor counts. Rows
+ * are put behind those that are in the page already.
+ */
 static int run_page(struct query *query, struct database *database, struct error *err)
 {
     struct arena *arena = &query->call.arena;
-    uint8_t *rows = arena_take(arena, query->limit * query->row_size);
-    size_t count = 0;
+    size_t count = query->page.count;
+
+    if (query->rows == NULL)
+        query->rows = arena_take(arena, query->limit * query->row_size);
     sqlite3_stmt *statement =
-        rows != NULL ? database_bind(database, query->statement, query->values, query->value_count, err) : NULL;
+        query->rows != NULL ? database_bind(database, query->statement, query->values, query->value_count, err) : NULL;
     int r = statement != NULL ? database_step(database, statement, err) : -ENOMEM;
 
     for (; r > 0 && count < query->limit; r = database_step(database, statement, err)) {
-        query->read_row(arena, statement, rows + count * query->row_size);
+        query->read_row(arena, statement, query->rows + count * query->row_size);
         if (arena->full)
             break;
         count++;
@@ -95,9 +102,9 @@ static int run_page(struct query *query, struct database *database, struct error
     if (r > 0 && count == 0)
         return error_set(err, ERROR_LIMIT, ENOBUFS, "reading a row that is too large");
     query->page.count = count;
-    query->page.sandboxes = (const struct store_sandbox *)(const void *)rows;
+    query->page.sandboxes = (const struct store_sandbox *)(const void *)query->rows;
     if (r > 0)
-        memcpy(&query->page.next, rows + (count - 1) * query->row_size, sizeof query->page.next);
+        memcpy(&query->page.next, query->rows + (count - 1) * query->row_size, sizeof query->page.next);
     return 0;
 }
 
@@ -158,21 +165,44 @@ struct store_call *query_execs(struct store *store, const struct exec_filter *fi
     return submit(query);
 }
 
+/* Newest first: what has not been indexed yet, then what has. In one transaction, so that the index doesn't move. */
+static int run_audit(struct query *query, struct database *database, struct error *err)
+{
+    struct error ignored;
+    int r = database_run(database, STATEMENT_BEGIN_READ, NULL, 0, NULL, err);
+
+    if (r < 0)
+        return r;
+    query->statement = STATEMENT_AUDIT_TAIL;
+    query->value_count = AUDIT_FILTERS;
+    r = run_page(query, database, err);
+    if (r == 0 && query->page.next == 0 && query->page.count < query->limit) {
+        query->statement = STATEMENT_AUDIT_INDEXED;
+        query->value_count = AUDIT_FILTERS + 2;
+        r = run_page(query, database, err);
+    }
+    ignore_result(database_run(database, STATEMENT_COMMIT, NULL, 0, NULL, &ignored)); /* nothing was written */
+    return r;
+}
+
 struct store_call *query_audit(struct store *store, const struct audit_filter *filter, store_page_fn done, void *data)
 {
     struct query *query = new_query(store, data);
-    enum statement statement = filter->sandbox != NULL     ? STATEMENT_AUDIT_OF_SANDBOX
-                               : filter->agent != NULL     ? STATEMENT_AUDIT_OF_AGENT
-                               : filter->principal != NULL ? STATEMENT_AUDIT_OF_PRINCIPAL
-                                                           : STATEMENT_AUDIT;
+    const char *names[] = {filter->sandbox, filter->agent, filter->principal};
 
     if (query == NULL)
         return NULL;
     query->page_done = done;
-    set_page(query, statement, filter->limit, filter->cursor, sizeof(struct store_audit), rows_read_audit);
-    query->values[query->value_count++] = text_value(query, filter->sandbox);
-    query->values[query->value_count++] = text_value(query, filter->agent);
-    query->values[query->value_count++] = text_value(query, filter->principal);
+    set_page(query, STATEMENT_AUDIT, filter->limit, filter->cursor, sizeof(struct store_audit), rows_read_audit);
+    for (size_t i = 0; i < 3; i++)
+        query->values[query->value_count++] = text_value(query, names[i]);
+    for (size_t i = 0; i < 3 && query->run == run_page; i++) {
+        if (names[i] == NULL)
+            continue;
+        query->values[AUDIT_FILTERS] = VALUE_OF_NUMBER(i);
+        query->values[AUDIT_FILTERS + 1] = query->values[2 + i];
+        query->run = run_audit;
+    }
     return submit(query);
 }
 

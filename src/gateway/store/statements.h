@@ -11,6 +11,13 @@
     "ended_ms, exit_code, timed_out, truncated, duration_us, cpu_us, memory_peak_bytes, stdout_bytes, stderr_bytes"
 #define AUDIT_COLUMNS                                                                                                  \
     "number, time_ms, principal, agent, sandbox, exec, action, verdict, detail, output_hash, previous, hash"
+#define AUDIT_COLUMNS_OF_A                                                                                             \
+    "a.number, a.time_ms, a.principal, a.agent, a.sandbox, a.exec, a.action, a.verdict, a.detail, a.output_hash, "     \
+    "a.previous, a.hash"
+/* By which names a record is found: kind 0 is the sandbox, 1 the agent, 2 the principal. */
+#define AUDIT_NAMES                                                                                                    \
+    "k.kind, CASE k.kind WHEN 0 THEN a.sandbox WHEN 1 THEN a.agent ELSE a.principal END AS called, a.number FROM "     \
+    "audit a, (SELECT 0 AS kind UNION ALL SELECT 1 UNION ALL SELECT 2) k WHERE called IS NOT NULL"
 #define KEY_COLUMNS "row, id, name, hash, scope, agent, created_ms, expires_ms, revoked_ms, used_ms"
 
 /* Pages: ?1 is the cursor, ?2 the limit. A column that must be something or may be anything is (?n IS NULL OR ...). */
@@ -71,12 +78,13 @@
                 "AND (?5 IS NULL OR owner = ?5) ORDER BY row DESC LIMIT ?2")                                           \
     S(EXECS, "SELECT " EXEC_COLUMNS " FROM execs WHERE row < ?1 AND (?3 IS NULL OR id = ?3) AND "                      \
              "(?4 IS NULL OR sandbox = ?4) AND (?5 IS NULL OR owner = ?5) ORDER BY row DESC LIMIT ?2")                 \
-    S(AUDIT_OF_SANDBOX, "SELECT " AUDIT_COLUMNS " FROM audit WHERE sandbox = ?3 AND number < ?1 AND "                  \
-                        "(?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR principal = ?5) ORDER BY number DESC LIMIT ?2") \
-    S(AUDIT_OF_AGENT, "SELECT " AUDIT_COLUMNS " FROM audit WHERE agent = ?4 AND number < ?1 AND "                      \
-                      "(?3 IS NULL OR sandbox = ?3) AND (?5 IS NULL OR principal = ?5) ORDER BY number DESC LIMIT ?2") \
-    S(AUDIT_OF_PRINCIPAL, "SELECT " AUDIT_COLUMNS " FROM audit WHERE principal = ?5 AND number < ?1 AND "              \
-                          "(?3 IS NULL OR sandbox = ?3) AND (?4 IS NULL OR agent = ?4) ORDER BY number DESC LIMIT ?2") \
+    S(AUDIT_TAIL, "SELECT " AUDIT_COLUMNS " FROM audit WHERE number < ?1 AND number > (SELECT number FROM chain "      \
+                  "WHERE name = 'indexed') AND (?3 IS NULL OR sandbox = ?3) AND (?4 IS NULL OR agent = ?4) AND "       \
+                  "(?5 IS NULL OR principal = ?5) ORDER BY number DESC LIMIT ?2")                                      \
+    S(AUDIT_INDEXED, "SELECT " AUDIT_COLUMNS_OF_A " FROM audit_index i CROSS JOIN audit a ON a.number = i.number "     \
+                     "WHERE i.kind = ?6 AND i.name = ?7 AND i.number < ?1 AND (?3 IS NULL OR a.sandbox = ?3) AND "     \
+                     "(?4 IS NULL OR a.agent = ?4) AND (?5 IS NULL OR a.principal = ?5) "                              \
+                     "ORDER BY i.number DESC LIMIT ?2")                                                                \
     S(AUDIT, "SELECT " AUDIT_COLUMNS " FROM audit WHERE number < ?1 AND (?3 IS NULL OR sandbox = ?3) AND "             \
              "(?4 IS NULL OR agent = ?4) AND (?5 IS NULL OR principal = ?5) ORDER BY number DESC LIMIT ?2")            \
     S(AUDIT_UPWARD, "SELECT " AUDIT_COLUMNS " FROM audit WHERE number >= ?1 ORDER BY number LIMIT ?2")                 \
@@ -95,8 +103,12 @@
     S(PRUNE_AUDIT_KEPT, "SELECT min(number) FROM (SELECT number, time_ms FROM audit ORDER BY number LIMIT ?1) "        \
                         "WHERE time_ms >= ?2")                                                                         \
     S(AUDIT_HASH, "SELECT hash FROM audit WHERE number = ?1")                                                          \
+    S(INDEX_AUDIT, "INSERT OR IGNORE INTO audit_index SELECT " AUDIT_NAMES " AND a.number > ?1 AND a.number <= ?2")    \
+    S(PRUNE_INDEX,                                                                                                     \
+      "DELETE FROM audit_index WHERE (kind, name, number) IN (SELECT " AUDIT_NAMES " AND a.number <= ?1)")             \
     S(PRUNE_AUDIT, "DELETE FROM audit WHERE number <= ?1")                                                             \
-    S(PRUNE_EXEC, "SELECT row FROM execs WHERE ended_ms > 0 AND ended_ms < ?1 ORDER BY ended_ms LIMIT 1")              \
+    S(PRUNE_EXEC, "SELECT row FROM (SELECT row, ended_ms FROM execs ORDER BY row LIMIT 1000) WHERE ended_ms > 0 AND "  \
+                  "ended_ms < ?1 ORDER BY row LIMIT 1")                                                                \
     S(PRUNE_OUTPUT, "DELETE FROM output WHERE exec = ?1 AND position IN (SELECT position FROM output WHERE exec = ?1 " \
                     "ORDER BY position LIMIT ?2)")                                                                     \
     S(DROP_EXEC, "DELETE FROM execs WHERE row = ?1")                                                                   \

@@ -132,7 +132,8 @@ static void deliver(uv_async_t *async)
         (void)uv_async_send(async);
         return;
     }
-    (void)pthread_join(store->closer_thread, NULL);
+    if (store->closer_runs)
+        (void)pthread_join(store->closer_thread, NULL);
     uv_close((uv_handle_t *)async, free_store);
 }
 
@@ -168,8 +169,9 @@ void store_close(struct store *store, void (*closed)(void *data), void *data)
     uv_ref((uv_handle_t *)&store->async);
     queue_close(&store->writes);
     queue_close(&store->reads);
-    if (pthread_create(&store->closer_thread, NULL, closer_main, store) != 0)
-        abort(); /* without a thread there is no way to close that loses nothing */
+    store->closer_runs = pthread_create(&store->closer_thread, NULL, closer_main, store) == 0;
+    if (!store->closer_runs)
+        (void)closer_main(store); /* late is better than never */
 }
 
 bool store_can_record(const struct store *store)
@@ -241,7 +243,7 @@ static int open_database(struct store *store, struct error *err)
     /* A first write: whatever would keep us from recording is told now, and the log exists. */
     r = database_run(&store->writer, STATEMENT_PROBE, NULL, 0, NULL, err);
     if (r == 0)
-        r = apply_load_head(&store->applier, err);
+        r = apply_load_chain(&store->applier, err);
     if (r == 0)
         r = database_open(&store->reader, store->path, DATABASE_READER, err);
     if (r < 0)

@@ -10,7 +10,8 @@
  * fails, every write is answered with the error until the database takes writes again, which is tried several times a
  * second; store_can_record() says how it stands.
  *
- * The folder belongs to one store at a time, which a lock makes sure of.
+ * The folder belongs to one store at a time, which a lock makes sure of. The program ignores SIGXFSZ, so that a limit
+ * on file sizes is an error like a full disk.
  */
 #pragma once
 
@@ -62,7 +63,10 @@ _must_use_ int store_open(const struct store_options *options, uv_loop_t *loop, 
 /* Answer what was asked, record what was given, and free the store; then `closed` is called. */
 void store_close(struct store *store, void (*closed)(void *data), void *data);
 
-/* The callback of this call is no longer wanted and will not be made. A write is written all the same. */
+/*
+ * The callback of this call is no longer wanted and will not be made. A write is written all the same. A call lives
+ * until its callback returns.
+ */
 void store_cancel(struct store_call *call);
 
 bool store_can_record(const struct store *store);

@@ -8,7 +8,16 @@
 #include "gateway/store/core.h"
 #include "gateway/store/prune.h"
 
-enum { GROUP_CALLS = 1024, GROUP_BYTES = 16 << 20, PROBE_MS = 250 };
+enum {
+    GROUP_CALLS = 1024,
+    GROUP_BYTES = 16 << 20,
+    PROBE_MS = 250,
+    /* Records are indexed when nobody waits: a few after a second, many after a moment, very many at once. */
+    INDEX_FEW_MS = 1000,
+    INDEX_MANY = 256,
+    INDEX_MANY_MS = 5,
+    INDEX_AT_ONCE = 1024,
+};
 
 /* Called by SQLite within the commit, on the writer's thread. */
 static int note_pages(void *argument, sqlite3 *handle, const char *name, int pages)
@@ -218,6 +227,55 @@ static void sort_out(struct store *store, struct call_list *calls, struct call_l
     }
 }
 
+static uint64_t not_indexed(const struct store *store)
+{
+    return store->applier.head.number - store->applier.indexed.number;
+}
+
+static void index_some(struct store *store, uint64_t count)
+{
+    struct applier before = store->applier;
+    struct call_list none = {0};
+    struct error err = {0};
+
+    (void)pthread_mutex_lock(&store->durability.gate);
+    int r = database_run(&store->writer, STATEMENT_BEGIN, NULL, 0, NULL, &err);
+    if (r == 0)
+        r = apply_index(&store->applier, count, &err);
+    r = finish(store, &before.head, r, &err);
+    (void)pthread_mutex_unlock(&store->durability.gate);
+    if (r == 0) {
+        durability_committed(&store->durability, &none, store->log_pages);
+        return;
+    }
+    store->applier.indexed = before.indexed;
+    fail(store, &err);
+}
+
+static int wait_for_calls_ms(const struct store *store)
+{
+    if (store->prune != NULL)
+        return 0;
+    if (atomic_load(&store->failing))
+        return PROBE_MS;
+    uint64_t left = not_indexed(store);
+    return left >= INDEX_MANY ? INDEX_MANY_MS : left > 0 ? INDEX_FEW_MS : -1;
+}
+
+/* After what was asked for is done. */
+static void do_chores(struct store *store, bool is_idle)
+{
+    if (store->prune != NULL)
+        prune_a_little(store);
+    if (atomic_load(&store->failing))
+        return;
+    /* A part of them keeps up with any load, and takes a millisecond with most. */
+    if (not_indexed(store) >= INDEX_AT_ONCE)
+        index_some(store, not_indexed(store) / 4);
+    else if (is_idle && not_indexed(store) > 0)
+        index_some(store, INDEX_MANY);
+}
+
 void *writer_main(void *argument)
 {
     struct store *store = argument;
@@ -226,13 +284,12 @@ void *writer_main(void *argument)
 
     (void)sqlite3_wal_hook(store->writer.handle, note_pages, &store->log_pages);
     for (;;) {
-        int wait_ms = store->prune != NULL ? 0 : atomic_load(&store->failing) ? PROBE_MS : -1;
-        if (!queue_take(&store->writes, GROUP_CALLS, GROUP_BYTES, wait_ms, &calls))
+        if (!queue_take(&store->writes, GROUP_CALLS, GROUP_BYTES, wait_for_calls_ms(store), &calls))
             break;
+        bool is_idle = calls.first == NULL;
         sort_out(store, &calls, &batches);
         write_down(store, &batches);
-        if (store->prune != NULL)
-            prune_a_little(store);
+        do_chores(store, is_idle);
     }
     if (store->prune != NULL)
         end_prune(store, store->prune, -ECANCELED, &(struct error){.err = ECANCELED});

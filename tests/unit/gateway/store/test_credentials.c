@@ -261,6 +261,29 @@ static void count_checked(void *data, int result)
     counts[result == 0 ? 0 : 1]++;
 }
 
+/* Checks that were waiting when the password changed tell nothing about the new one. */
+TEST(an_old_password_is_not_remembered_as_the_new_one)
+{
+    struct setup both = setup();
+    struct error err;
+    int counts[2] = {0};
+
+    open_both(&both);
+    set_password(&both, "open sesame");
+    both.fixture.answered = false;
+    assert_int_equal(credentials_set_password(both.credentials, "another one", 11, fixture_done, &both.fixture, &err),
+                     0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(credentials_check_password(both.credentials, "open sesame", 11, NOW, count_checked, counts),
+                         -EINPROGRESS);
+    while (!both.fixture.answered || counts[0] + counts[1] < 5)
+        (void)uv_run(&both.fixture.loop, UV_RUN_ONCE);
+    assert_int_equal(both.fixture.result, 0);
+    assert_int_equal(check_password(&both, "open sesame", NOW), -EACCES);
+    assert_int_equal(check_password(&both, "another one", NOW), 1);
+    finish(&both);
+}
+
 TEST(the_line_is_short)
 {
     struct setup both = setup();
@@ -291,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_key_that_was_not_recorded_does_not_open),
         cmocka_unit_test(scopes),
         cmocka_unit_test(the_password_is_checked_and_remembered_a_while),
+        cmocka_unit_test(an_old_password_is_not_remembered_as_the_new_one),
         cmocka_unit_test(the_line_is_short),
     };
 

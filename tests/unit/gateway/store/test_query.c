@@ -257,6 +257,75 @@ TEST(pages_lead_through_everything)
     fixture_remove(&fixture);
 }
 
+static int64_t ask(const struct fixture *fixture, const char *sql)
+{
+    char path[256];
+    sqlite3 *handle;
+    sqlite3_stmt *statement;
+
+    (void)snprintf(path, sizeof path, "%s/hutch.db", fixture->folder);
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(handle, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int64_t number = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_finalize(statement);
+    (void)sqlite3_close(handle);
+    return number;
+}
+
+static void await_index(const struct fixture *fixture, int64_t number)
+{
+    for (int i = 0; i < 500 && ask(fixture, "SELECT number FROM chain WHERE name = 'indexed'") < number; i++)
+        (void)usleep(10000);
+    assert_int_equal(ask(fixture, "SELECT number FROM chain WHERE name = 'indexed'"), number);
+}
+
+static size_t count_pages(struct fixture *fixture, struct audit_filter filter)
+{
+    size_t total = 0;
+    uint64_t last = UINT64_MAX;
+
+    do {
+        list_audit(fixture, filter);
+        total += seen.count;
+        assert_true(seen.count == 0 || seen.audit.number < last);
+        last = seen.next;
+        filter.cursor = seen.next;
+    } while (filter.cursor != 0);
+    return total;
+}
+
+/* Records are found by name whether they are in the index already or not. */
+TEST(the_index_catches_up)
+{
+    struct fixture fixture = fixture_new();
+    const struct audit_filter filters[] = {
+        {.sandbox = "sb_1", .limit = 7}, {.agent = "agent", .limit = 7}, {.principal = "key_a", .limit = 7}};
+
+    fixture_open(&fixture);
+    for (int i = 0; i < 30; i++)
+        fixture_audit(&fixture, i % 2 == 0 ? "sb_1" : NULL, "{}", 10 + i);
+    assert_int_equal(ask(&fixture, "SELECT count(*) FROM audit_index"), 0);
+    await_index(&fixture, 30);
+    assert_int_equal(ask(&fixture, "SELECT count(*) FROM audit_index"), 15 + 30 + 30);
+    for (int i = 30; i < 40; i++)
+        fixture_audit(&fixture, i % 2 == 0 ? "sb_1" : NULL, "{}", 10 + i);
+    assert_int_equal(count_pages(&fixture, filters[0]), 20);
+    assert_int_equal(count_pages(&fixture, filters[1]), 40);
+    assert_int_equal(count_pages(&fixture, filters[2]), 40);
+    fixture.answered = false;
+    assert_non_null(store_prune(fixture.store, &(struct store_retention){.audit_keep = 5}, fixture_done, &fixture));
+    fixture_await(&fixture);
+    await_index(&fixture, 40);
+    assert_int_equal(count_pages(&fixture, filters[0]), 2);
+    assert_int_equal(ask(&fixture, "SELECT count(*) FROM audit_index"), 2 + 5 + 5);
+    fixture_close(&fixture);
+    fixture_open(&fixture);
+    assert_int_equal(count_pages(&fixture, filters[1]), 5);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
 TEST(execs_that_ran_are_found_after_a_restart)
 {
     struct fixture fixture = fixture_new();
@@ -418,6 +487,7 @@ int main(void)
         cmocka_unit_test(sandboxes_are_listed_newest_first),
         cmocka_unit_test(a_sandbox_changes),
         cmocka_unit_test(pages_lead_through_everything),
+        cmocka_unit_test(the_index_catches_up),
         cmocka_unit_test(execs_that_ran_are_found_after_a_restart),
         cmocka_unit_test(output_is_read_from_any_byte),
         cmocka_unit_test(the_newest_output_is_kept),
