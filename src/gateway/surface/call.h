@@ -24,6 +24,7 @@ enum call_access {
     CALL_SEE,   /* any principal: its own, or all with `read` */
     CALL_TOUCH, /* `run`: its own; `admin`: all */
     CALL_READ,  /* `read` or `admin` */
+    CALL_ADMIN,
 };
 
 /* A row's `extra`. */

@@ -46,6 +46,10 @@ static const struct route table[] = {
     {METHOD_POST, EXEC "/signal", ROUTE_JSON, SMALL, execs_signal, CALL_TOUCH, 0, ACTION("exec.signal")},
     {METHOD_POST, EXEC "/resize", ROUTE_JSON, SMALL, execs_resize, CALL_TOUCH, 0, ACTION("exec.resize")},
 
+    {METHOD_POST, "/api/v1/keys", ROUTE_JSON, SMALL, keys_create, CALL_ADMIN, 0, ACTION("key.create")},
+    {METHOD_GET, "/api/v1/keys", ROUTE_NO_BODY, 0, keys_list, CALL_ADMIN, 0, ACTION("key.list")},
+    {METHOD_DELETE, "/api/v1/keys/{kid:name}", ROUTE_NO_BODY, 0, keys_revoke, CALL_ADMIN, 0, ACTION("key.revoke")},
+
     {METHOD_GET, "/api/v1/events", ROUTE_NO_BODY, 0, events_get, CALL_SEE, 0, ACTION("events")},
 };
 static const size_t table_count = sizeof table / sizeof *table;

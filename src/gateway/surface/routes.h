@@ -46,6 +46,11 @@ void files_get(struct request *request);
 void files_put(struct request *request);
 void files_delete(struct request *request);
 
+/* keys.c */
+void keys_create(struct request *request);
+void keys_list(struct request *request);
+void keys_revoke(struct request *request);
+
 /* logs.c */
 void logs_get(struct request *request);
 

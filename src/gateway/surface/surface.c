@@ -270,6 +270,8 @@ static bool may(const struct principal *principal, enum call_access access)
         return principal->scope != STORE_SCOPE_READ;
     case CALL_READ:
         return principal->scope != STORE_SCOPE_RUN;
+    case CALL_ADMIN:
+        return principal->scope == STORE_SCOPE_ADMIN;
     }
     return false;
 }
