@@ -24,6 +24,9 @@ function(hutch_flags target)
     target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src ${HUTCH_GENERATED})
     target_compile_definitions(${target} PRIVATE ${HUTCH_DEFINITIONS})
     target_compile_options(${target} PRIVATE ${HUTCH_WARNINGS} ${HUTCH_HARDENING})
+    if(HUTCH_SANITIZE)
+        target_compile_definitions(${target} PRIVATE HUTCH_SANITIZED)
+    endif()
 endfunction()
 
 # Against the system's libc, with the sanitizers of the preset.
@@ -55,7 +58,7 @@ function(hutch_filter name)
         DEPENDS compile-filter ${CMAKE_SOURCE_DIR}/policy/seccomp/refused ${CMAKE_SOURCE_DIR}/policy/seccomp/nosetid
             ${CMAKE_SOURCE_DIR}/policy/seccomp/nocode
             ${CMAKE_SOURCE_DIR}/policy/seccomp/tight ${CMAKE_SOURCE_DIR}/policy/seccomp/standard
-            ${CMAKE_SOURCE_DIR}/policy/seccomp/files
+            ${CMAKE_SOURCE_DIR}/policy/seccomp/files ${CMAKE_SOURCE_DIR}/policy/seccomp/gateway
         COMMENT "compiling seccomp filter ${name}" VERBATIM)
     add_custom_target(filter-${name} DEPENDS ${HUTCH_GENERATED}/${name}.inc)
 endfunction()
@@ -133,5 +136,15 @@ function(hutch_llhttp)
     set(llhttp /usr/share/llhttp)
     add_library(llhttp STATIC ${llhttp}/api.c ${llhttp}/http.c ${llhttp}/llhttp.c)
     target_include_directories(llhttp SYSTEM PUBLIC /usr/share/include/llhttp)
+    # Also for whoever includes its header: the loose parser takes what others on the way read differently.
+    target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1)
     target_compile_options(llhttp PRIVATE -w ${HUTCH_HARDENING})
+endfunction()
+
+# The bytes of FILE as the initializer of an array, in NAME.inc.
+function(hutch_embed file name)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
+    file(READ ${CMAKE_SOURCE_DIR}/${file} bytes HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+    file(CONFIGURE OUTPUT ${HUTCH_GENERATED}/${name}.inc CONTENT "${bytes}\n" @ONLY)
 endfunction()

@@ -1,8 +1,8 @@
 #include "cli/attack.h"
 
+#include "base/beside.h"
 #include "base/error.h"
 #include "base/sys.h"
-#include "cli/beside.h"
 #include "cli/result.h"
 
 #include <limits.h>

@@ -1,10 +1,10 @@
 #include "cli/session.h"
 
+#include "base/beside.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
-#include "cli/beside.h"
 #include "cli/host.h"
 #include "cli/terminal.h"
 #include "cli/words.h"

@@ -88,10 +88,13 @@ size_t output_next(const struct output *output, size_t most, const uint8_t **ret
 
 int output_ack(struct output *output, uint64_t offset)
 {
-    if (offset > output->sent)
+    if (offset > output->sent && offset > output->resumed)
         return -EINVAL;
     if (offset > output->acked)
         output->acked = offset;
+    /* What a new client heard of what was under way to the old one need not be sent again. */
+    if (offset > output->sent)
+        output->sent = offset;
     return 0;
 }
 
@@ -99,6 +102,8 @@ int output_resume(struct output *output, uint64_t offset)
 {
     if (offset < output->acked || offset > output->stored)
         return -EINVAL;
+    if (output->sent > output->resumed)
+        output->resumed = output->sent;
     output->acked = offset;
     output->sent = offset;
     return 0;

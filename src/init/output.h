@@ -20,6 +20,7 @@ struct output {
     uint64_t cap;     /* 0: none */
     uint64_t acked;
     uint64_t sent;
+    uint64_t resumed; /* how far it had been sent when a new client went back: it may have got that, too */
     uint64_t stored;
     uint64_t total;
 };

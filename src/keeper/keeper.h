@@ -5,6 +5,9 @@
  * line in `hutch run`, where both sit in the same process on a socket pair. The client is taken to be compromised: a
  * message that its state does not permit ends the conversation.
  *
+ * In a daemon the keeper outlives its clients: it keeps a copy of every guest link, and hands them to the next one that
+ * attaches. Words of the service (READY, DRAINED and the like) it hands on to its owner.
+ *
  * One thread, no blocking but for the clone of a sandbox. The owner polls keeper_fd() and calls keeper_dispatch() when
  * it is readable, and after keeper_wait_ms() at the latest.
  */
@@ -13,19 +16,31 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct keeper;
+struct folders;
+struct wire_message;
+
+/* What a daemon has that `hutch run` has not. */
+struct keeper_service {
+    /* ATTACH, READY, UNABLE, RELOADED or DRAINED came. 0, or -errno to end the conversation. */
+    int (*heard)(void *context, const struct wire_message *message);
+    void *context;
+};
 
 struct keeper_options {
     const char *state; /* folder for layers; made when missing */
     int init_fd;       /* the program that becomes PID 1; stays the caller's */
-    int client_fd;     /* the keeper's end of the conversation; stays the caller's */
+    int client_fd;     /* the keeper's end of the conversation; stays the caller's; -1 in a daemon */
     int zygote_fd;     /* from zygote_start(); becomes the keeper's */
     int zygote_pidfd;  /* the same */
     bool single;       /* for one sandbox, see keeper_may_leave() */
     uint32_t id_first;
     uint32_t id_last;
+    const struct keeper_service *service; /* NULL but in a daemon; stays the caller's */
+    const struct folders *folders;        /* the same */
 };
 
 enum { KEEPER_ID_FIRST = 0x10000000, KEEPER_ID_LAST = 0x6fffffff };
@@ -44,5 +59,21 @@ bool keeper_may_leave(struct keeper *keeper);
 int keeper_fd(const struct keeper *keeper);
 int keeper_wait_ms(const struct keeper *keeper);
 
-/* 1 to go on, 0 when the client has gone, -EBADMSG when it sent what is not permitted, or another -errno. */
+/* A daemon's next client, whose first word must be ATTACH; and its end. The descriptor stays the caller's. */
+_must_use_ int keeper_attach(struct keeper *keeper, int client_fd, struct error *err);
+void keeper_detach(struct keeper *keeper);
+
+/* Say something to the client that is not the keeper's own to say. 0 or -errno. */
+_must_use_ int keeper_tell(struct keeper *keeper, const struct wire_message *message, const int *fds, size_t fd_count);
+
+/* From the next CREATE on. They stay the caller's. */
+void keeper_set_folders(struct keeper *keeper, const struct folders *folders);
+
+/* How many sandboxes there are. */
+size_t keeper_count(const struct keeper *keeper);
+
+/*
+ * 1 to go on, 0 when the client has gone, -EBADMSG when it sent what is not permitted, -EPROTONOSUPPORT when it speaks
+ * another version, or another -errno.
+ */
 _must_use_ int keeper_dispatch(struct keeper *keeper, struct error *err);

@@ -347,6 +347,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     making.sandbox->pidfd = -1;
     making.sandbox->disk_fd = -1;
     making.sandbox->layer_fd = -1;
+    making.sandbox->guest_fd = -1;
     making.sandbox->id = create->sandbox;
     int r = take_steps(&making, fds, err);
     if (r < 0)
@@ -410,5 +411,6 @@ void sandbox_free(struct sandbox *sandbox)
     close_fd(&sandbox->pidfd);
     close_fd(&sandbox->disk_fd);
     close_fd(&sandbox->layer_fd);
+    close_fd(&sandbox->guest_fd);
     free(sandbox);
 }

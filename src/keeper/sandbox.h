@@ -1,5 +1,6 @@
 /*
- * sandbox: one sandbox as the keeper sees it: a process, a cgroup, a range of ids. At most three descriptors.
+ * sandbox: one sandbox as the keeper sees it: a process, a cgroup, a range of ids. At most three descriptors,
+ * and a fourth when it has both a disk image and a list of programs.
  *
  * AS ROOT.
  */
@@ -25,6 +26,8 @@ struct sandbox {
     int pidfd;
     int disk_fd;  /* the root of its disk image, -1 without */
     int layer_fd; /* its policy layer, locked; -1 without */
+    int guest_fd; /* a daemon's copy of the guest link, for the next gateway; else -1 */
+    bool is_told; /* the client knows of it */
     int wait_status;
     uint32_t oom_kills;
     char cgroup[CGROUP_NAME_SIZE];

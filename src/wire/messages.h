@@ -15,6 +15,16 @@
 #define WIRE_MESSAGES(X)                                                                                               \
     /* the one-shot configuration reader -> keeper */                                                                  \
     X(CONFIG, config, 1, WIRE_BY_READER, WIRE_IN_STARTING, 0)                                                          \
+    /* gateway <-> the keeper of a daemon */                                                                           \
+    X(ATTACH, attach, 2, WIRE_BY_CLIENT, WIRE_IN_STARTING, 0)                                                          \
+    X(SETTINGS, settings, 3, WIRE_BY_KEEPER, WIRE_IN_STARTING | WIRE_IN_RUNNING, 21)                                   \
+    X(ADOPT, adopt, 4, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 1)                                                             \
+    X(ADOPTED, adopted, 5, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                         \
+    X(READY, ready, 6, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                             \
+    X(UNABLE, unable, 7, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                           \
+    X(RELOADED, reloaded, 8, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                       \
+    X(DRAIN, drain, 9, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                             \
+    X(DRAINED, drained, 10, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
     /* gateway or `hutch run` <-> keeper */                                                                            \
     X(CREATE, create, 16, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 17)                                                         \
     X(CREATED, created, 17, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 1)                                                        \
@@ -62,20 +72,75 @@
     X(EVENT, event, 98, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)                                                            \
     X(PROBLEM, problem, 99, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)
 
-/* What the configuration means to root: listeners, certificates, the id range, shares as name, folder, ro|rw. */
+/*
+ * What the configuration means to root. A listener is an address and a port in numbers, 127.0.0.1:8080 or [::1]:8080.
+ * `unix_socket` is a path, `auto` or empty for none. Templates are pairs of name and folder, shares are name, folder,
+ * ro or rw.
+ */
 #define WIRE_FIELDS_config(F)                                                                                          \
     F(u32, id_first, 0)                                                                                                \
     F(u32, id_last, 0)                                                                                                 \
     F(strv, listeners, 4096)                                                                                           \
-    F(str, tls_certificate, 4096)                                                                                      \
-    F(str, tls_key, 4096)                                                                                              \
-    F(strv, shares, 32768)
+    F(str, unix_socket, 107)                                                                                           \
+    F(str, tls_certificate, 4095)                                                                                      \
+    F(str, tls_key, 4095)                                                                                              \
+    F(strv, templates, 16384)                                                                                          \
+    F(u64, drain_ms, 0)                                                                                                \
+    F(u8, log_level, 0)                                                                                                \
+    F(u8, log_format, 0)                                                                                               \
+    F(strv, shares, 16384)
+
+/*
+ * The gateway's first word, before it has heard anything: its frame carries the version that it speaks. Answered with
+ * SETTINGS, an ADOPT for every sandbox that lives, and ADOPTED. Until then the keeper takes nothing else from it.
+ */
+#define WIRE_FIELDS_attach(F) F(u32, pid, 0)
+
+/*
+ * All that the gateway is given, at its start and again whenever the configuration was read anew. Descriptors: the
+ * configuration file; with WIRE_SETTINGS_PRESETS the first credentials; with WIRE_SETTINGS_TLS certificate and key;
+ * then one socket per entry of `listeners`, named as in CONFIG, and with WIRE_SETTINGS_UNIX the last of them is `unix`.
+ * A listener that is not in it any more is to be closed, one that was there before is the same socket.
+ */
+#define WIRE_FIELDS_settings(F)                                                                                        \
+    F(u64, generation, 0)                                                                                              \
+    F(u32, flags, 0)                                                                                                   \
+    F(strv, listeners, 4096)
+
+/* Descriptor: the guest link of a sandbox that an earlier gateway had made. Whether its init has said HELLO is not
+ * known here. */
+#define WIRE_FIELDS_adopt(F)                                                                                           \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u32, uid_first, 0)
+
+/* There are no more; what is not among these is gone. */
+#define WIRE_FIELDS_adopted(F) F(u32, count, 0)
+
+/* The gateway answers requests now. */
+#define WIRE_FIELDS_ready(F) F(u64, generation, 0)
+
+/* It can't, and to start it again would not help: said before READY, the daemon ends with these words. */
+#define WIRE_FIELDS_unable(F) F(str, detail, 512)
+
+/* Later SETTINGS are in force; or, when there is a detail, they are not, and the ones before still are. */
+#define WIRE_FIELDS_reloaded(F)                                                                                        \
+    F(u64, generation, 0)                                                                                              \
+    F(str, detail, 512)
+
+/* Take nothing new, end what there is in this time, say DRAINED. Then the keeper ends the rest and the conversation. */
+#define WIRE_FIELDS_drain(F) F(u64, grace_ms, 0)
+
+#define WIRE_FIELDS_drained(F) F(u32, left, 0)
 
 /*
  * Descriptors: the root folder when WIRE_CREATE_FOLDER is set, then one per guest path in `dirs`. `dir_flags` has one
  * entry per dir. `user` is the inner uid and gid that commands run as: the writable folders are its own, and in the
  * host's folders it stands for `dir_owner`, and no other does. `only` are the programs that may be executed, names or
  * paths below /usr; none means all.
+ *
+ * The keeper of a daemon takes no folder from its client, only names of the configuration: `template_name` for the root
+ * folder, and in `shares` for each guest path the name of a share and a path below it, which may be empty. Whose they
+ * are is the keeper's to say then.
  */
 #define WIRE_FIELDS_create(F)                                                                                          \
     F(u64, sandbox, 0)                                                                                                 \
@@ -92,7 +157,9 @@
     F(u32, user, 0)                                                                                                    \
     F(u32, dir_owner_uid, 0)                                                                                           \
     F(u32, dir_owner_gid, 0)                                                                                           \
-    F(strv, only, 4096)
+    F(strv, only, 4096)                                                                                                \
+    F(str, template_name, 63)                                                                                          \
+    F(strv, shares, 8192)
 
 /* Descriptor: the guest link. `steps_ns` has one duration per step, see steps.h. */
 #define WIRE_FIELDS_created(F)                                                                                         \
@@ -302,7 +369,11 @@
     F(u16, rows, 0)                                                                                                    \
     F(u16, columns, 0)
 
-/* A new client reads on from here. */
+/*
+ * A new client reads on from here. What was under way to the one before comes first, with a beginning that that one may
+ * have read already, and then once more: the client takes only what continues what it has. It may acknowledge that,
+ * too.
+ */
 #define WIRE_FIELDS_resume(F)                                                                                          \
     F(u64, channel, 0)                                                                                                 \
     F(u64, stdout_offset, 0)                                                                                           \

@@ -247,6 +247,13 @@ int wire_decode(const void *frame, size_t length, struct wire_message *ret_messa
     return 0;
 }
 
+bool wire_is_other_version(const void *frame, size_t length)
+{
+    const uint8_t *at = frame;
+
+    return length >= WIRE_HEADER_SIZE && at[4] != WIRE_VERSION && at[4] != 0 && at[5] != WIRE_NOTHING;
+}
+
 bool wire_permits(enum wire_type type, enum wire_sender sender, enum wire_state state, size_t fd_count)
 {
     switch (type) {

@@ -26,11 +26,13 @@ enum {
     WIRE_WINDOW = 131072,       /* unacknowledged bytes per stream */
     WIRE_STRINGS_MAX = 1048576, /* arguments and environment of one EXEC, all frames together */
     WIRE_DIRS_MAX = 16,
-    WIRE_ONLY_MAX = 128,    /* programs that can be listed */
-    WIRE_INNER_IDS = 65536, /* users and groups in a sandbox */
-    WIRE_GUEST_FD = 3,      /* where init finds its end of the guest link */
-    WIRE_CGROUP_FD = 4,     /* and its own cgroup */
-    WIRE_PROC_FD = 5,       /* and a /proc that can be written, where the sandbox's can't */
+    WIRE_LISTENERS_MAX = 16, /* not counting the unix socket */
+    WIRE_ONLY_MAX = 128,     /* programs that can be listed */
+    WIRE_INNER_IDS = 65536,  /* users and groups in a sandbox */
+    WIRE_GUEST_FD = 3,       /* where init finds its end of the guest link */
+    WIRE_CGROUP_FD = 4,      /* and its own cgroup */
+    WIRE_PROC_FD = 5,        /* and a /proc that can be written, where the sandbox's can't */
+    WIRE_KEEPER_FD = 3,      /* where gateway and reader find the keeper */
 };
 
 enum wire_sender {
@@ -54,6 +56,7 @@ enum {
     WIRE_CREATE_TERMINAL = 16
 };
 enum { WIRE_DIR_WRITABLE = 1 };
+enum { WIRE_SETTINGS_PRESETS = 1, WIRE_SETTINGS_TLS = 2, WIRE_SETTINGS_UNIX = 4 };
 enum {
     WIRE_SPAWN_USR = 1,
     WIRE_SPAWN_ROOT_RW = 2,
@@ -179,6 +182,9 @@ _must_use_ int wire_decode(const void *frame, size_t length, struct wire_message
 
 /* How long the frame that starts here is: 0 when fewer than 8 bytes are here, -EBADMSG when it can't be one. */
 _must_use_ int wire_frame_length(const void *data, size_t length);
+
+/* After -EBADMSG: the frame begins as one of another version does. */
+bool wire_is_other_version(const void *frame, size_t length);
 
 /* May this sender send it to a receiver in this state, with so many descriptors? */
 bool wire_permits(enum wire_type type, enum wire_sender sender, enum wire_state state, size_t fd_count);

@@ -1,7 +1,8 @@
-/* A CREATE or LIMITS message as root would get it. What is accepted is looked at again, in other words. */
+/* A CREATE, LIMITS or CONFIG message as root would get it. What is accepted is looked at again, in other words. */
 #include "base/fd.h"
 #include "fuzz.h"
 #include "keeper/request.h"
+#include "keeper/settings.h"
 
 #include <string.h>
 
@@ -77,6 +78,20 @@ static void check_limits(const struct wire_limits *limits)
         MUST(err.code == ERROR_INVALID && err.message[0] != '\0');
 }
 
+static void check_config(const struct wire_config *config)
+{
+    struct error err = {0};
+
+    if (settings_check(config, &err) < 0) {
+        MUST(err.message[0] != '\0');
+        return;
+    }
+    MUST(config->id_first >= 65536 && config->id_first % 65536 == 0 && config->id_last > config->id_first);
+    MUST((uint64_t)config->id_last + 1 - config->id_first >= 65536 && config->id_last % 65536 == 65535);
+    MUST(config->listeners.count <= WIRE_LISTENERS_MAX && config->drain_ms <= 3600000);
+    MUST(config->log_level < LOG_LEVELS && config->log_format < LOG_FORMATS);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct wire_message message;
@@ -86,6 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_create(&message.create);
     if (r == 0 && message.type == WIRE_LIMITS)
         check_limits(&message.limits);
+    if (r == 0 && message.type == WIRE_CONFIG)
+        check_config(&message.config);
     if (r < 0 && size > 0 && data[size - 1] == '\0' && request_is_guest_path((const char *)data))
         check_path((const char *)data);
     return 0;

@@ -103,6 +103,17 @@ static const struct {
               .dir_flags = {flags_of_two, 2})}}},
     {"create-only", {{CREATE(.only = {STRINGS("ls\0/usr/bin/python3\0..a", 3)})}}},
     {"create-only-dots", {{CREATE(.only = {STRINGS("ls\0/usr/../bin/id\0..", 3)})}}},
+    {"config",
+     {{.type = WIRE_CONFIG,
+       .config = {.id_first = 0x10000000,
+                  .id_last = 0x6fffffff,
+                  .listeners = {STRINGS("127.0.0.1:8080", 1)},
+                  .unix_socket = {"auto", 4},
+                  .templates = {STRINGS("a\0/srv/a", 2)},
+                  .shares = {STRINGS("b\0/srv/b\0rw", 3)}}}}},
+    {"create-names",
+     {{CREATE(.flags = WIRE_CREATE_FOLDER, .template_name = {"a", 1}, .dirs = {STRINGS("/data", 1)},
+              .dir_flags = {flags_of_two, 1}, .shares = {STRINGS("b\0sub", 2)})}}},
     {"create-dotdot", {{CREATE(.dirs = {STRINGS("/a/../proc", 1)}, .dir_flags = {flags_of_two, 1})}}},
 };
 

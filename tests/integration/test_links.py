@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hutch, hutch-init and hutch-attack hold what the design's table allows and nothing else: ldd, readelf, nm and the link maps."""
+"""hutch, hutchd, hutch-init and hutch-attack hold what the design's table allows and nothing else: ldd, readelf, nm and the link maps."""
 
 import pathlib
 import re
@@ -9,14 +9,15 @@ from harness import BUILD, HUTCH, SANITIZED, Skipped, case, check, equal, main
 
 PROGRAMS = {
     "hutch": HUTCH,
-    **{name: str(pathlib.Path(HUTCH).with_name(name)) for name in ("hutch-init", "hutch-attack")},
+    **{name: str(pathlib.Path(HUTCH).with_name(name)) for name in ("hutchd", "hutch-init", "hutch-attack")},
 }
 LIBRARIES = {
     "hutch": {"base", "wire", "keeper", "cli"},
+    "hutchd": {"base", "wire", "keeper"},
     "hutch-init": {"base", "wire", "init"},
     "hutch-attack": {"base", "attack"},
 }
-OBJECTS = {"hutch": "main.c.o", "hutch-init": "init.c.o", "hutch-attack": "main.c.o"}
+OBJECTS = {"hutch": "main.c.o", "hutchd": "hutchd.c.o", "hutch-init": "init.c.o", "hutch-attack": "main.c.o"}
 LIBC = {"libc.a", "libgcc.a", "libgcc_eh.a"}
 START_FILES = {"rcrt1.o", "crti.o", "crtbeginS.o", "crtendS.o", "crtn.o"}
 # Who may use whom: each library, and those below it.
@@ -27,6 +28,8 @@ BELOW = {
     "init": {"base", "wire"},
     "cli": {"base", "wire", "keeper"},
     "attack": {"base"},
+    "gateway-config": {"base", "wire"},
+    "gateway-handover": {"base", "wire", "gateway-config"},
 }
 
 

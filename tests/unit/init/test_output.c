@@ -223,6 +223,25 @@ TEST(test_end)
     release_stream(&stream);
 }
 
+/* A new client may hear what was under way to the old one, and acknowledge it before it is sent again. */
+TEST(test_acknowledged_ahead)
+{
+    struct stream stream = make_stream(0);
+
+    feed(&stream, 1000);
+    read_all(&stream);
+    assert_int_equal(send_next(&stream, 600), 600);
+    assert_int_equal(output_resume(&stream.output, 100), 0);
+    assert_int_equal(output_ack(&stream.output, 601), -EINVAL);
+    assert_int_equal(output_ack(&stream.output, 500), 0);
+    assert_int_equal(stream.output.sent, 500);
+    assert_int_equal(output_ack(&stream.output, 300), 0);
+    assert_int_equal(stream.output.sent, 500);
+    assert_int_equal(send_next(&stream, 1000), 500);
+    assert_int_equal(output_ack(&stream.output, 1000), 0);
+    release_stream(&stream);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_cap_above_window),
         cmocka_unit_test(test_offsets),
         cmocka_unit_test(test_end),
+        cmocka_unit_test(test_acknowledged_ahead),
     };
     return cmocka_run_group_tests_name("init/output", tests, NULL, NULL);
 }

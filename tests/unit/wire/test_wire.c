@@ -210,6 +210,8 @@ TEST(test_header)
         frame[rows[i].offset] = rows[i].value;
         assert_int_equal(decode_exactly(frame, length), -EBADMSG);
         assert_int_equal(wire_frame_length(frame, length), rows[i].is_header ? -EBADMSG : (int)length);
+        assert_int_equal(wire_is_other_version(frame, length), rows[i].offset == 4 && rows[i].value != 0);
+        assert_false(wire_is_other_version(frame, WIRE_HEADER_SIZE - 1));
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * beside: the other programs of Hutch. They lie beside this one, or where an installation puts them, wherever that was
- * put.
+ * beside: the other programs of Hutch, for those that start them. They lie beside this one, or where an installation
+ * puts them, wherever that was put.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "cli/beside.h"
+#include "base/beside.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,0 +1,358 @@
+/*
+ * Rows live only as long as the callback that brings them, and each sandbox needs several questions one after the
+ * other: so the ids are collected first, and then dealt with one by one. ask() runs the loop until the answer is there.
+ */
+#include "gateway/adopt.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "gateway/store/batch.h"
+#include "gateway/store/query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PAGE_ROWS = 500, PIECES_MAX = 65536, PIECE_BYTES = 64 << 10, OUTPUT_PAGE = 8 << 20 };
+#define OUTPUT_MAX ((size_t)2 * EXEC_CAP_MAX)
+
+struct ids {
+    char (*items)[ENGINE_ID_SIZE];
+    size_t count;
+    size_t room;
+};
+
+/* One question to the store, and what is done with its answer. */
+struct question {
+    struct adoption *adoption;
+    bool is_answered;
+    int result;
+    uint64_t next;
+    void (*take)(struct question *question, const struct store_page *page);
+    struct ids *ids;
+    struct sandbox *sandbox;
+    const char *id;
+    struct error *err;
+    uint64_t last_channel;
+    struct store_output_end end;
+    struct buf output;
+    struct exec_piece *pieces;
+    size_t piece_count;
+};
+
+static void got_page(void *data, const struct store_page *page)
+{
+    struct question *question = data;
+
+    question->is_answered = true;
+    question->result = page->result;
+    question->next = page->next;
+    if (page->result == 0)
+        question->take(question, page);
+}
+
+static int ask(struct question *question, const struct store_call *call)
+{
+    question->is_answered = false;
+    if (call == NULL)
+        return error_set(question->err, ERROR_SYSTEM, ENOMEM, "asking the store");
+    while (!question->is_answered)
+        (void)uv_run(question->adoption->loop, UV_RUN_ONCE);
+    if (question->result < 0 && question->err->code == ERROR_NONE)
+        return error_set(question->err, ERROR_SYSTEM, -question->result, "asking the store");
+    return question->result;
+}
+
+static int add_id(struct ids *ids, const char *id)
+{
+    if (ids->count == ids->room) {
+        size_t room = ids->room == 0 ? PAGE_ROWS : 2 * ids->room;
+        void *items = reallocarray(ids->items, room, sizeof *ids->items);
+        if (items == NULL)
+            return -ENOMEM;
+        ids->items = items;
+        ids->room = room;
+    }
+    (void)snprintf(ids->items[ids->count++], ENGINE_ID_SIZE, "%s", id);
+    return 0;
+}
+
+static void take_sandbox_ids(struct question *question, const struct store_page *page)
+{
+    for (size_t i = 0; question->result == 0 && i < page->count; i++)
+        question->result = add_id(question->ids, page->sandboxes[i].id);
+}
+
+static void take_exec_ids(struct question *question, const struct store_page *page)
+{
+    for (size_t i = 0; question->result == 0 && i < page->count; i++)
+        question->result = add_id(question->ids, page->execs[i].id);
+}
+
+static void take_last_channel(struct question *question, const struct store_page *page)
+{
+    question->last_channel = page->count > 0 ? page->execs[0].channel : 0;
+}
+
+static struct handover_sandbox *find_kept(const struct handover *handover, uint64_t number)
+{
+    for (size_t i = 0; i < handover->sandbox_count; i++) {
+        if (handover->sandboxes[i].sandbox == number && handover->sandboxes[i].guest_fd >= 0)
+            return &handover->sandboxes[i];
+    }
+    return NULL;
+}
+
+static int state_from(const char *name, enum sandbox_state *ret_state)
+{
+    static const enum sandbox_state states[] = {SANDBOX_READY, SANDBOX_PAUSED, SANDBOX_STOPPED};
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        if (name != NULL && strcmp(name, sandbox_state_name(states[i])) == 0) {
+            *ret_state = states[i];
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static void note_lost_sandbox(struct question *question, const struct store_sandbox *row)
+{
+    struct timespec now;
+    struct store_sandbox ended = *row;
+    struct batch *batch = batch_new(question->adoption->store);
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    ended.status = sandbox_state_name(SANDBOX_GONE);
+    ended.reason = sandbox_reason_name(SANDBOX_DRAINED);
+    ended.ended_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    struct store_audit audit = {.principal = row->owner,
+                                .agent = row->agent,
+                                .sandbox = row->id,
+                                .action = "sandbox.end",
+                                .detail = "{\"reason\":\"drained\"}"};
+    if (batch == NULL) {
+        question->result = -ENOMEM;
+        return;
+    }
+    batch_set_sandbox(batch, &ended);
+    batch_add_audit(batch, &audit);
+    question->result = batch_submit(batch, NULL, NULL) == NULL ? -ENOMEM : 0;
+    question->adoption->lost++;
+}
+
+/* The row of one sandbox: it lives and is adopted, or it has ended. */
+static void take_sandbox(struct question *question, const struct store_page *page)
+{
+    struct adoption *adoption = question->adoption;
+    const struct store_sandbox *row = page->count > 0 ? &page->sandboxes[0] : NULL;
+    struct handover_sandbox *kept = row != NULL ? find_kept(adoption->handover, row->number) : NULL;
+    struct ledger_sandbox recorded;
+    enum sandbox_state state;
+
+    if (row == NULL)
+        return;
+    if (kept == NULL || state_from(row->status, &state) < 0 || ledger_read_sandbox(row, &recorded) < 0) {
+        note_lost_sandbox(question, row);
+        return;
+    }
+    struct sandbox_adopted adopted = {.id = row->id,
+                                      .number = row->number,
+                                      .state = state,
+                                      .settings = &recorded.settings,
+                                      .created_ms = (uint64_t)row->created_ms,
+                                      .last_channel = question->last_channel,
+                                      .features = recorded.features,
+                                      .guest_fd = TAKE_FD(kept->guest_fd)};
+    question->result = ledger_know_sandbox(adoption->ledger, row->id);
+    if (question->result == 0 && sandbox_adopt(adoption->engine, &adopted, &question->sandbox, question->err) < 0) {
+        *question->err = (struct error){0};
+        note_lost_sandbox(question, row); /* the engine ends what it does not know */
+    }
+    json_decref(recorded.root);
+    adoption->sandboxes++;
+}
+
+static void got_end(void *data, const struct store_output_end *end)
+{
+    struct question *question = data;
+
+    question->is_answered = true;
+    question->result = end->result;
+    question->end = *end;
+}
+
+/* The bytes move while the buffer grows: their place is filled in at the end. */
+static int add_piece(struct question *question, enum exec_stream stream, size_t length)
+{
+    struct exec_piece *last = question->piece_count > 0 ? &question->pieces[question->piece_count - 1] : NULL;
+
+    if (last != NULL && last->stream == stream && last->length < PIECE_BYTES) {
+        last->length += length;
+        return 0;
+    }
+    if (question->piece_count == PIECES_MAX)
+        return -ENOBUFS;
+    question->pieces[question->piece_count++] = (struct exec_piece){.stream = stream, .length = length};
+    return 0;
+}
+
+static void take_output(struct question *question, const struct store_page *page)
+{
+    for (size_t i = 0; question->result == 0 && i < page->count; i++) {
+        const struct store_output *row = &page->outputs[i];
+        question->result = add_piece(question, row->stream == 1 ? EXEC_STDOUT : EXEC_STDERR, row->length);
+        if (question->result == 0)
+            question->result = buf_append(&question->output, row->data, row->length);
+    }
+}
+
+static void take_exec(struct question *question, const struct store_page *page)
+{
+    const struct store_exec *row = page->count > 0 ? &page->execs[0] : NULL;
+    struct ledger_exec recorded;
+    struct exec *exec = NULL;
+    const uint8_t *at = question->output.data;
+
+    if (row == NULL)
+        return;
+    question->result = ledger_read_exec(row, &recorded);
+    if (question->result < 0)
+        return;
+    for (size_t i = 0; i < question->piece_count; i++) {
+        question->pieces[i].data = at;
+        at += question->pieces[i].length;
+    }
+    struct exec_adopted adopted = {.id = row->id,
+                                   .owner = row->owner,
+                                   .channel = row->channel,
+                                   .settings = &recorded.settings,
+                                   .started_ms = (uint64_t)row->started_ms,
+                                   .seq_first = question->end.position - question->output.length,
+                                   .offsets = {question->end.offsets[0], question->end.offsets[1]},
+                                   .pieces = question->pieces,
+                                   .piece_count = question->piece_count};
+    question->result = ledger_know_exec(question->adoption->ledger, row->id, row->sandbox, row->owner);
+    if (question->result == 0)
+        question->result = exec_adopt(question->sandbox, &adopted, &exec, question->err);
+    json_decref(recorded.root);
+    question->adoption->execs++;
+}
+
+static int read_output(struct question *question, const char *id)
+{
+    struct store *store = question->adoption->store;
+
+    int r = ask(question, query_output_end(store, id, got_end, question));
+    uint64_t position = question->end.first;
+    question->take = take_output;
+    while (r == 0 && position < question->end.position) {
+        size_t before = question->output.length;
+        r = ask(question, query_output(store, id, position, OUTPUT_PAGE, got_page, question));
+        if (question->output.length == before)
+            break;
+        position += question->output.length - before;
+    }
+    return r;
+}
+
+static int adopt_exec(struct adoption *adoption, struct sandbox *sandbox, const char *id, struct error *err)
+{
+    _cleanup_free_ struct exec_piece *pieces = calloc(PIECES_MAX, sizeof *pieces);
+    struct question question = {
+        .adoption = adoption, .sandbox = sandbox, .err = err, .output = buf_init(OUTPUT_MAX), .pieces = pieces};
+    struct exec_filter filter = {.id = id, .limit = 1};
+
+    if (pieces == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "adopting exec %s", id);
+    int r = read_output(&question, id);
+    if (r == -ENOBUFS || r == -ENOMEM) { /* it goes on all the same, from where its record ends */
+        question.piece_count = 0;
+        question.output.length = 0;
+        *err = (struct error){0};
+        r = 0;
+    }
+    question.take = take_exec;
+    if (r == 0)
+        r = ask(&question, query_execs(adoption->store, &filter, got_page, &question));
+    buf_release(&question.output);
+    return r;
+}
+
+/* Of a sandbox that has ended; so have they. */
+static int note_lost_exec(struct adoption *adoption, const char *id)
+{
+    struct timespec now;
+    struct batch *batch = batch_new(adoption->store);
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    struct store_exec row = {
+        .id = id, .state = "lost", .ended_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, .exit_code = -1};
+    if (batch == NULL)
+        return -ENOMEM;
+    batch_set_exec(batch, &row);
+    return batch_submit(batch, NULL, NULL) == NULL ? -ENOMEM : 0;
+}
+
+static int list_live_execs(struct adoption *adoption, const char *sandbox, struct ids *ids, struct error *err)
+{
+    struct question question = {.adoption = adoption, .ids = ids, .err = err, .take = take_exec_ids};
+    struct exec_filter filter = {.sandbox = sandbox, .live = true, .limit = PAGE_ROWS};
+    int r;
+
+    do {
+        r = ask(&question, query_execs(adoption->store, &filter, got_page, &question));
+        filter.cursor = question.next;
+    } while (r == 0 && question.next != 0);
+    return r;
+}
+
+static int adopt_sandbox(struct adoption *adoption, const char *id, struct error *err)
+{
+    struct question question = {.adoption = adoption, .err = err, .take = take_last_channel};
+    struct exec_filter newest = {.sandbox = id, .limit = 1};
+    struct sandbox_filter filter = {.id = id, .limit = 1};
+    struct ids execs = {0};
+
+    int r = ask(&question, query_execs(adoption->store, &newest, got_page, &question));
+    question.take = take_sandbox;
+    if (r == 0)
+        r = ask(&question, query_sandboxes(adoption->store, &filter, got_page, &question));
+    if (r == 0)
+        r = list_live_execs(adoption, id, &execs, err);
+    for (size_t i = 0; r == 0 && i < execs.count; i++) {
+        /* The loop has run since: it may be gone again. */
+        struct sandbox *sandbox = sandbox_find(adoption->engine, id, NULL);
+        if (sandbox == NULL || adopt_exec(adoption, sandbox, execs.items[i], err) < 0) {
+            *err = (struct error){0};
+            r = note_lost_exec(adoption, execs.items[i]);
+        }
+    }
+    free(execs.items);
+    return r;
+}
+
+int adopt_all(struct adoption *adoption, struct error *err)
+{
+    struct ids ids = {0};
+    struct question question = {.adoption = adoption, .ids = &ids, .err = err, .take = take_sandbox_ids};
+    struct sandbox_filter filter = {.live = true, .limit = PAGE_ROWS};
+    struct handover *handover = adoption->handover;
+    int r;
+
+    do {
+        r = ask(&question, query_sandboxes(adoption->store, &filter, got_page, &question));
+        filter.cursor = question.next;
+    } while (r == 0 && question.next != 0);
+    for (size_t i = 0; r == 0 && i < ids.count; i++)
+        r = adopt_sandbox(adoption, ids.items[i], err);
+    free(ids.items);
+    for (size_t i = 0; r == 0 && i < handover->sandbox_count; i++) {
+        if (handover->sandboxes[i].guest_fd >= 0)
+            sandbox_disown(adoption->engine, handover->sandboxes[i].sandbox, TAKE_FD(handover->sandboxes[i].guest_fd));
+    }
+    if (r < 0)
+        error_wrap(err, "taking over what an earlier gateway left");
+    return r;
+}

@@ -1,0 +1,162 @@
+#include "gateway/engine/guest.h"
+
+enum { ERRNO_MAX = 4095, EXIT_CODE_MAX = 255, SIGNAL_MAX = 64 };
+
+#define FILE_BIT (UINT64_C(1) << 31)
+
+void guest_init(struct guest *guest, uint32_t start)
+{
+    *guest = (struct guest){.state = WIRE_IN_STARTING, .start = start};
+}
+
+uint64_t guest_channel_id(uint32_t start, bool is_file, uint32_t count)
+{
+    return (uint64_t)start << 32 | (is_file ? FILE_BIT : 0) | (count & (FILE_BIT - 1));
+}
+
+void guest_open(struct guest *guest, struct guest_channel *channel)
+{
+    channel->next = guest->channels;
+    guest->channels = channel;
+    guest->channel_count++;
+}
+
+void guest_close(struct guest *guest, struct guest_channel *channel)
+{
+    struct guest_channel **at = &guest->channels;
+
+    while (*at != NULL && *at != channel)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return;
+    *at = channel->next;
+    guest->channel_count--;
+}
+
+static struct guest_channel *find(const struct guest *guest, uint64_t id)
+{
+    struct guest_channel *channel = guest->channels;
+
+    while (channel != NULL && channel->id != id)
+        channel = channel->next;
+    return channel;
+}
+
+static int take(struct guest_channel *channel, size_t stream, uint64_t offset, uint32_t length)
+{
+    uint64_t received = channel->received[stream];
+    uint64_t cap = channel->caps[stream];
+
+    if (offset != received || length > WIRE_WINDOW - (received - channel->acked[stream]) ||
+        (cap != 0 && length > cap - received) || (stream == 1 && length > 0 && !channel->has_errors))
+        return -EBADMSG;
+    channel->received[stream] += length;
+    return 0;
+}
+
+static int hear_output(struct guest_channel *channel, size_t stream, uint64_t offset, struct wire_bytes data,
+                       struct guest_event *event)
+{
+    *event = (struct guest_event){.kind = GUEST_OUTPUT, .channel = channel, .stream = stream, .data = data};
+    /* An empty frame says nothing, and could be said for ever. */
+    return data.length == 0 ? -EBADMSG : take(channel, stream, offset, data.length);
+}
+
+static int hear_taken(struct guest_channel *channel, const struct wire_taken *taken, struct guest_event *event)
+{
+    if (taken->offset > channel->sent || taken->offset < channel->taken || taken->closed > 1 ||
+        (channel->stdin_closed && taken->closed == 0))
+        return -EBADMSG;
+    channel->taken = taken->offset;
+    channel->stdin_closed = taken->closed != 0;
+    *event = (struct guest_event){.kind = GUEST_TAKEN, .channel = channel};
+    return 0;
+}
+
+static bool is_exit(const struct guest_channel *channel, const struct wire_exit *exit)
+{
+    switch (exit->kind) {
+    case WIRE_EXIT_CODE:
+        return exit->value <= (channel->is_file ? ERRNO_MAX : EXIT_CODE_MAX);
+    case WIRE_EXIT_SIGNAL:
+        return exit->value >= 1 && exit->value <= SIGNAL_MAX;
+    case WIRE_EXIT_NOT_STARTED:
+        return exit->value >= 1 && exit->value <= ERRNO_MAX && exit->failed <= WIRE_FAILED_TERMINAL;
+    default:
+        return false;
+    }
+}
+
+/* All that was written has come, or stopped coming at the cap, or because we did not want it. */
+static bool is_total(const struct guest_channel *channel, size_t stream, uint64_t total)
+{
+    uint64_t received = channel->received[stream];
+
+    return total == received ||
+           (total > received && (channel->is_cut || (channel->caps[stream] != 0 && received == channel->caps[stream])));
+}
+
+static int hear_exit(struct guest_channel *channel, const struct wire_exit *exit, struct guest_event *event)
+{
+    if (!is_exit(channel, exit))
+        return -EBADMSG;
+    int r = take(channel, 0, exit->stdout_offset, exit->stdout_tail.length);
+    if (r == 0)
+        r = take(channel, 1, exit->stderr_offset, exit->stderr_tail.length);
+    if (r < 0 || !is_total(channel, 0, exit->stdout_total) || !is_total(channel, 1, exit->stderr_total))
+        return -EBADMSG;
+    *event = (struct guest_event){.kind = GUEST_EXIT, .channel = channel, .exit = exit};
+    return 0;
+}
+
+static int hear_first(struct guest *guest, const struct wire_message *message, struct guest_event *event)
+{
+    if (message->type == WIRE_SETUP && message->setup.error <= ERRNO_MAX) {
+        *event = (struct guest_event){.kind = message->setup.error == 0 ? GUEST_TIMES : GUEST_FAILED,
+                                      .setup = &message->setup};
+        return 0;
+    }
+    if (message->type != WIRE_HELLO || message->hello.channels_max == 0)
+        return -EBADMSG;
+    guest->state = WIRE_IN_RUNNING;
+    guest->features = message->hello.features;
+    guest->channels_max =
+        message->hello.channels_max < GUEST_CHANNELS_MAX ? message->hello.channels_max : GUEST_CHANNELS_MAX;
+    *event = (struct guest_event){.kind = GUEST_HELLO};
+    return 0;
+}
+
+int guest_hear(struct guest *guest, const struct wire_message *message, struct guest_event *ret_event)
+{
+    if (!wire_permits(message->type, WIRE_BY_GUEST, guest->state, 0))
+        return -EBADMSG;
+    if (guest->state == WIRE_IN_STARTING)
+        return hear_first(guest, message, ret_event);
+    /* All of them start with it. */
+    uint64_t id = message->taken.channel;
+    struct guest_channel *channel = find(guest, id);
+    if (channel == NULL) {
+        *ret_event = (struct guest_event){.kind = GUEST_STALE, .id = id};
+        return id >> 32 < guest->start ? 0 : -EBADMSG;
+    }
+    switch ((int)message->type) { /* only some of them come here */
+    case WIRE_STDOUT:
+        return hear_output(channel, 0, message->stdout_data.offset, message->stdout_data.data, ret_event);
+    case WIRE_STDERR:
+        return hear_output(channel, 1, message->stderr_data.offset, message->stderr_data.data, ret_event);
+    case WIRE_TAKEN:
+        return hear_taken(channel, &message->taken, ret_event);
+    case WIRE_EXIT:
+        guest_close(guest, channel);
+        return hear_exit(channel, &message->exit, ret_event);
+    default:
+        return -EBADMSG;
+    }
+}
+
+size_t guest_stdin_room(const struct guest_channel *channel)
+{
+    uint64_t ahead = channel->sent - channel->taken;
+
+    return channel->stdin_closed || ahead >= WIRE_WINDOW ? 0 : (size_t)(WIRE_WINDOW - ahead);
+}

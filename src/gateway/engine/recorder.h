@@ -1,0 +1,65 @@
+/*
+ * recorder: what the engine wants written down, and when it may go on. No answer is given before it is recorded.
+ *
+ * Implemented by whoever makes the engine: the gateway's main binds it to the store. Each call takes what it is given
+ * before it returns (the views live no longer) and later calls `done` on the loop's thread, never from within the
+ * call, exactly once, with 0 or -errno. `done` may be NULL. Calls about one sandbox or one exec are carried out in the
+ * order in which they are made. Recorded means: it survives the end of this process.
+ *
+ * When a call fails, the exec or sandbox it is about is ended, and nothing new starts until one has succeeded.
+ */
+#pragma once
+
+#include "gateway/engine/exec.h"
+#include "gateway/engine/sandbox.h"
+
+typedef void (*recorder_done)(void *request, int status);
+
+/* A sandbox as it is now: new, or changed. Everything that sandbox_adopt() wants back. */
+struct recorder_sandbox {
+    const char *id;
+    uint64_t number; /* the keeper's name for it */
+    enum sandbox_state state;
+    enum sandbox_reason reason;
+    const struct sandbox_settings *settings;
+    uint64_t created_ms;
+    uint64_t ended_ms; /* 0: it has not */
+};
+
+/* An exec that was started. Everything that exec_adopt() wants back. */
+struct recorder_exec {
+    const char *id;
+    const char *sandbox;
+    const char *owner;
+    uint64_t channel;
+    const struct exec_settings *settings;
+    uint64_t started_ms;
+};
+
+/*
+ * The next bytes of an exec's output. `seq` counts the bytes of both streams in the order in which they came, `offset`
+ * those of this stream alone. What lies before `keep_from` is not wanted any more.
+ */
+struct recorder_output {
+    const char *exec;
+    uint64_t seq;
+    enum exec_stream stream;
+    uint64_t offset;
+    const uint8_t *data;
+    size_t length;
+    uint64_t keep_from;
+};
+
+struct recorder_end {
+    const char *exec;
+    const struct exec_result *result;
+    uint64_t ended_ms;
+};
+
+struct recorder {
+    void *context;
+    void (*sandbox)(void *context, const struct recorder_sandbox *sandbox, recorder_done done, void *request);
+    void (*exec)(void *context, const struct recorder_exec *exec, recorder_done done, void *request);
+    void (*output)(void *context, const struct recorder_output *output, recorder_done done, void *request);
+    void (*end)(void *context, const struct recorder_end *end, recorder_done done, void *request);
+};

@@ -1,0 +1,51 @@
+/*
+ * core: a keeper's inside, shared by keeper.c (its life, and the ends of its sandboxes) and conversation.c (its
+ * client).
+ *
+ * AS ROOT. Nobody else includes this.
+ */
+#pragma once
+
+#include "keeper/adoption.h"
+#include "keeper/instance.h"
+#include "keeper/job.h"
+#include "keeper/keeper.h"
+#include "keeper/registry.h"
+#include "keeper/sandbox.h"
+#include "keeper/source.h"
+#include "wire/wire.h"
+
+struct keeper {
+    struct source client;
+    struct source memory;
+    struct instance instance;
+    struct sandbox_maker maker;
+    const struct keeper_service *service;
+    const struct folders *folders;
+    int client_fd; /* -1 while there is none */
+    enum adoption adoption;
+    int epoll_fd;
+    int zygote_pidfd;
+    bool single;
+    bool ordered; /* the zygote cleans up after us */
+    bool watching_memory;
+    int memory_looks; /* v1 says so before it has killed and counted: look again */
+    size_t removing;  /* dead, but something of them is still busy */
+    struct registry registry;
+    struct job *jobs;
+    size_t job_count;
+    uint8_t frame[WIRE_FRAME_MAX];
+};
+
+_must_use_ int keeper_watch(struct keeper *keeper, int fd, struct source *source);
+
+/* A new sandbox's end, and want of memory in it. */
+_must_use_ int keeper_watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct error *err);
+
+/* End it and wait until nothing is left. False when something was still there after two seconds. */
+bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox);
+void keeper_forget(struct keeper *keeper, struct sandbox *sandbox);
+
+/* On success it is the keeper's until it is removed, which frees it. */
+_must_use_ int keeper_add_job(struct keeper *keeper, struct job *job, struct error *err);
+void keeper_remove_job(struct keeper *keeper, struct job *job);

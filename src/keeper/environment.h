@@ -1,0 +1,24 @@
+/*
+ * environment: what of the daemon's environment its programs get: the HUTCH_* variables, but for credentials, which go
+ * through a descriptor, because /proc shows every process's environment.
+ *
+ * AS ROOT.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+enum { ENVIRONMENT_MAX = 128 };
+
+struct environment {
+    char *variables[ENVIRONMENT_MAX + 3]; /* ends in NULL */
+    size_t count;
+};
+
+/* `listen`, unless it is NULL, goes before HUTCH_SERVER_LISTEN. Strings stay those of `from` and `listen`. */
+_must_use_ int environment_init(struct environment *environment, char *const *from, char *listen, struct error *err);
+
+/* HUTCH_ADMIN_PASSWORD and HUTCH_API_KEY, each ending in NUL, in a sealed file; -1 when neither is set. */
+_must_use_ int environment_open_presets(int *ret_fd, struct error *err);

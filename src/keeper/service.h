@@ -1,0 +1,45 @@
+/*
+ * service: starting a program of ours that has nothing to lose: the gateway, and the reader of the configuration.
+ *
+ * AS ROOT until the program runs. It runs as the service user: no capability, no_new_privs, its own filter; its own
+ * mount namespace with /usr, a few devices and perhaps its state folder; its own network, pid, ipc and uts namespaces,
+ * with nothing in them. It is executed by descriptor, so that it may lie where only root can look.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { SERVICE_FDS_MAX = 4 };
+
+struct service_user {
+    uid_t uid;
+    gid_t gid;
+};
+
+struct service {
+    struct service_user user;
+    int program_fd;
+    char *const *argv;
+    char *const *environment;
+    int input_fd;             /* standard input; -1: /dev/null */
+    int fds[SERVICE_FDS_MAX]; /* what it finds from descriptor 3 on */
+    size_t fd_count;
+    int state_fd;     /* its /state, and the folder it starts in; -1: none */
+    unsigned cpu_max; /* seconds that it may compute; 0: any number */
+};
+
+/* The service user's ids. */
+_must_use_ int service_find_user(const char *name, struct service_user *ret_user, struct error *err);
+
+/* On success the program is being executed; it ends with the keeper at the latest. */
+_must_use_ int service_start(const struct service *service, int *ret_pidfd, struct error *err);
+
+/*
+ * Wait so long for its end, kill it, should it still run, and wait. Closes the descriptor. The wait status. One whose
+ * sockets have closed is about to end, and its own status says more than that it was killed.
+ */
+int service_end(int *pidfd, int grace_ms);

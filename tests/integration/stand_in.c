@@ -1,0 +1,295 @@
+/*
+ * stand_in: a gateway for the tests of hutchd, with the real one's start and hand-over. What it does then is chosen by
+ * HUTCH_TEST_MODE; what it saw it writes to /state/report, a command's output to /state/output.
+ */
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "gateway/gateway.h"
+#include "wire/link.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SANDBOX = 7, CHANNEL = 1, NOBODY = 65534, OTHER_VERSION = WIRE_VERSION + 1, ATTACH_LENGTH = 12 };
+
+#define MIB (UINT64_C(1) << 20)
+
+static uint8_t frame[WIRE_FRAME_MAX];
+
+static void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void report(const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    _cleanup_fd_ int fd = open("/state/report", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line - 1, format, args);
+    va_end(args);
+    line[n++] = '\n';
+    if (fd >= 0)
+        ignore_result(write(fd, line, (size_t)n));
+}
+
+static const char *mode(void)
+{
+    const char *text = getenv("HUTCH_TEST_MODE");
+
+    return text != NULL ? text : "idle";
+}
+
+/* Before main() attaches in our own version. */
+__attribute__((constructor)) static void speak_other_version(int argc, char **argv)
+{
+    static const uint8_t other[ATTACH_LENGTH] = {ATTACH_LENGTH, 0, 0, 0, OTHER_VERSION, WIRE_ATTACH};
+
+    if (argc < 2 || strcmp(argv[1], "--serve") != 0 || strcmp(mode(), "version") != 0)
+        return;
+    ignore_result(send(WIRE_KEEPER_FD, other, sizeof other, 0));
+    (void)sleep(5);
+    _exit(0);
+}
+
+static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
+{
+    int r =
+        link_receive(fd, sender, (enum wire_state)(WIRE_IN_STARTING | WIRE_IN_RUNNING), frame, message, fds, fd_count);
+
+    if (r <= 0)
+        _exit(r == 0 ? 0 : 1);
+    return r;
+}
+
+/* The guest link, or -1 with a line in the report. */
+static int create(const struct handover *handover, struct wire_create *more, const int *fds, size_t fd_count)
+{
+    struct wire_message message = {.type = WIRE_CREATE, .create = *more};
+    int received[FD_PASS_MAX];
+    size_t count = 0;
+
+    if (message.create.sandbox == 0)
+        message.create.sandbox = SANDBOX;
+    message.create.memory_bytes = 256 * MIB;
+    message.create.disk_bytes = 16 * MIB;
+    message.create.disk_inodes = 4096;
+    message.create.processes = 64;
+    message.create.hostname = wire_str("sandbox");
+    message.create.user = NOBODY;
+    if (link_send(handover->keeper_fd, &message, fds, fd_count) < 0)
+        _exit(1);
+    hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, received, &count);
+    if (message.type == WIRE_CREATED)
+        return received[0];
+    report("refused %s", message.refused.detail.text);
+    return -1;
+}
+
+static void execute(int guest, const char *script)
+{
+    char strings[1024];
+    int n = snprintf(strings, sizeof strings, "/bin/sh%c-c%c%s%cPATH=/usr/bin:/bin", 0, 0, script, 0);
+    struct wire_message message;
+
+    do
+        hear(guest, WIRE_BY_GUEST, &message, NULL, NULL);
+    while (message.type != WIRE_HELLO);
+    message = (struct wire_message){
+        .type = WIRE_EXEC,
+        .exec = {.channel = CHANNEL,
+                 .filter = WIRE_FILTER_STANDARD,
+                 .uid = NOBODY,
+                 .gid = NOBODY,
+                 .file_bytes = 64 * MIB,
+                 .open_files = 256,
+                 .folder = wire_str("/workspace"),
+                 .argc = 3,
+                 .envc = 1,
+                 .strings = {(const uint8_t *)strings, (uint32_t)n + 1}},
+    };
+    if (link_send(guest, &message, NULL, 0) < 0)
+        _exit(1);
+}
+
+/*
+ * What was under way before RESUME comes first, and then once more; the gateway before us may have read the beginning
+ * of it. So what is beyond is not taken, and what is known already is left out.
+ */
+static void record(int fd, uint64_t *offset, uint64_t at, struct wire_bytes data)
+{
+    uint64_t known = at < *offset ? *offset - at : 0;
+
+    if (at > *offset || known >= data.length)
+        return;
+    if (fd_write_all(fd, data.data + known, data.length - (size_t)known) < 0)
+        _exit(1);
+    *offset += data.length - known;
+}
+
+/* Until the command's end; each piece is acknowledged when it is written. */
+static void follow(int guest, bool resumes)
+{
+    int fd = open("/state/output", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    struct stat st;
+    struct wire_message message;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        _exit(1);
+    uint64_t offset = (uint64_t)st.st_size;
+    if (resumes) {
+        message = (struct wire_message){.type = WIRE_RESUME, .resume = {CHANNEL, offset, 0}};
+        report("resume %llu", (unsigned long long)offset);
+        if (link_send(guest, &message, NULL, 0) < 0)
+            _exit(1);
+    }
+    for (;;) {
+        hear(guest, WIRE_BY_GUEST, &message, NULL, NULL);
+        if (message.type == WIRE_EXIT && message.exit.stdout_offset <= offset) {
+            record(fd, &offset, message.exit.stdout_offset, message.exit.stdout_tail);
+            report("exit %u", message.exit.value);
+            (void)close(fd);
+            return;
+        }
+        if (message.type != WIRE_STDOUT)
+            continue;
+        record(fd, &offset, message.stdout_data.offset, message.stdout_data.data);
+        struct wire_message ack = {.type = WIRE_ACK, .ack = {CHANNEL, offset, 0}};
+        if (link_send(guest, &ack, NULL, 0) < 0)
+            _exit(1);
+    }
+}
+
+static void run_exec(struct handover *handover)
+{
+    const char *script = getenv("HUTCH_TEST_SCRIPT");
+    struct wire_create plain = {0};
+    bool resumes = handover->sandbox_count > 0;
+    int guest = resumes ? handover->sandboxes[0].guest_fd : create(handover, &plain, NULL, 0);
+
+    if (resumes)
+        report("adopted %llu", (unsigned long long)handover->sandboxes[0].sandbox);
+    else
+        execute(guest, script != NULL ? script : "true");
+    follow(guest, resumes);
+}
+
+/* More than are told of at once. */
+static void run_many(struct handover *handover)
+{
+    const char *text = getenv("HUTCH_TEST_SANDBOXES");
+    uint64_t count = text != NULL ? strtoull(text, NULL, 10) : 1;
+
+    for (uint64_t i = 0; handover->sandbox_count == 0 && i < count; i++) {
+        struct wire_create plain = {.sandbox = SANDBOX + i};
+        (void)create(handover, &plain, NULL, 0);
+    }
+    for (size_t i = 0; i < handover->sandbox_count; i++) {
+        struct wire_message message = {.type = WIRE_DESTROY, .destroy = {handover->sandboxes[i].sandbox}};
+        if (link_send(handover->keeper_fd, &message, NULL, 0) < 0)
+            _exit(1);
+    }
+}
+
+static void run_shares(struct handover *handover)
+{
+    static const char dirs[] = "/data";
+    static const char shares[] = "data\0sub";
+    static const char out[] = "data\0../..";
+    static const char missing[] = "other\0sub";
+    static const uint8_t writable[8] = {WIRE_DIR_WRITABLE};
+    struct wire_create with = {.dirs = {dirs, sizeof dirs, 1}, .dir_flags = {writable, 1}};
+    int folder = open("/state", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    with.shares = (struct wire_strv){out, sizeof out, 2};
+    (void)create(handover, &with, NULL, 0);
+    with.shares = (struct wire_strv){missing, sizeof missing, 2};
+    (void)create(handover, &with, NULL, 0);
+    with.shares = (struct wire_strv){NULL, 0, 0};
+    (void)create(handover, &with, &folder, 1);
+    with.shares = (struct wire_strv){shares, sizeof shares, 2};
+    int guest = create(handover, &with, NULL, 0);
+    if (guest < 0)
+        return;
+    execute(guest, "cat /data/given; echo made > /data/made");
+    follow(guest, false);
+}
+
+static const char *outcome(long r)
+{
+    return r >= 0 ? "done" : strerrorname_np(errno);
+}
+
+/* What a gateway that was taken over would try. */
+static void run_deny(void)
+{
+    report("socket %s", outcome(socket(AF_INET, SOCK_STREAM, 0)));
+    report("netlink %s", outcome(socket(AF_NETLINK, SOCK_RAW, 0)));
+    report("fork %s", outcome(fork()));
+    report("execve %s", outcome(execl("/usr/bin/id", "id", (char *)NULL)));
+    report("passwd %s", outcome(open("/etc/passwd", O_RDONLY)));
+    report("proc %s", outcome(open("/proc/self/status", O_RDONLY)));
+    report("usr %s", outcome(open("/usr/hutch-test", O_WRONLY | O_CREAT, 0600)));
+    report("root %s", outcome(open("/hutch-test", O_WRONLY | O_CREAT, 0600)));
+    report("setuid %s", outcome(setuid(0)));
+    report("ptrace %s", outcome(syscall(SYS_ptrace, 16, 1, 0, 0)));
+    report("unshare %s", outcome(syscall(SYS_unshare, 0x10000000)));
+    report("code %s",
+           mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED
+               ? outcome(-1)
+               : "done");
+    report("chown %s", outcome(chown("/state/report", 0, 0)));
+    report("state %s", outcome(open("/state/own", O_WRONLY | O_CREAT, 0600)));
+    report("environment %s", getenv("HUTCH_ADMIN_PASSWORD") == NULL ? "clean" : "password");
+}
+
+static void run_drain(struct handover *handover)
+{
+    struct wire_message message;
+
+    for (;;) {
+        int fds[FD_PASS_MAX];
+        size_t fd_count = 0;
+        hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, fds, &fd_count);
+        report("heard %s", wire_name(message.type));
+        if (message.type == WIRE_DRAIN && strcmp(mode(), "stubborn") != 0) {
+            message = (struct wire_message){.type = WIRE_DRAINED};
+            ignore_result(link_send(handover->keeper_fd, &message, NULL, 0));
+        }
+    }
+}
+
+int gateway_run(struct handover *handover)
+{
+    struct wire_message ready = {.type = WIRE_READY};
+
+    report("start adopted=%zu listeners=%zu password=%s key=%s", handover->sandbox_count, handover->listener_count,
+           handover->presets.admin_password != NULL ? handover->presets.admin_password : "-",
+           handover->presets.api_key != NULL ? handover->presets.api_key : "-");
+    if (strcmp(mode(), "crash") == 0)
+        return 3;
+    if (handover_say_ready(handover) < 0)
+        return 1;
+    if (strcmp(mode(), "exec") == 0)
+        run_exec(handover);
+    if (strcmp(mode(), "many") == 0)
+        run_many(handover);
+    if (strcmp(mode(), "shares") == 0)
+        run_shares(handover);
+    if (strcmp(mode(), "deny") == 0)
+        run_deny();
+    if (strcmp(mode(), "violate") == 0) {
+        ready.type = WIRE_ATTACH;
+        ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    report("done");
+    run_drain(handover);
+    return 0;
+}

@@ -1,0 +1,84 @@
+#include "keeper/environment.h"
+
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What an asan build adds. */
+#ifdef HUTCH_SANITIZED
+enum { MORE = 1 };
+#else
+enum { MORE = 0 };
+#endif
+
+TEST(test_passed_on)
+{
+    char *const from[] = {(char[]){"PATH=/bin"},
+                          (char[]){"HUTCH_SERVER_LISTEN=a"},
+                          (char[]){"HUTCH_API_KEY=k"},
+                          (char[]){"HUTCH_ADMIN_PASSWORD=p"},
+                          (char[]){"HUTCH_API_KEYS=no"},
+                          (char[]){"HUTCHX=1"},
+                          (char[]){"HUTCH_LOGGING_LEVEL=debug"},
+                          NULL};
+    struct environment environment;
+    struct error err = {0};
+    static char listen[] = "HUTCH_SERVER_LISTEN=b";
+
+    assert_int_equal(environment_init(&environment, from, NULL, &err), 0);
+    assert_int_equal(environment.count, 3 + MORE);
+    assert_string_equal(environment.variables[0], "HUTCH_SERVER_LISTEN=a");
+    assert_string_equal(environment.variables[1], "HUTCH_API_KEYS=no");
+    assert_string_equal(environment.variables[2], "HUTCH_LOGGING_LEVEL=debug");
+    assert_null(environment.variables[environment.count]);
+    assert_int_equal(environment_init(&environment, from, listen, &err), 0);
+    assert_int_equal(environment.count, 3 + MORE);
+    assert_string_equal(environment.variables[2], "HUTCH_SERVER_LISTEN=b");
+}
+
+TEST(test_too_many)
+{
+    static char *from[ENVIRONMENT_MAX + 2];
+    static char one[] = "HUTCH_X=1";
+    struct environment environment;
+    struct error err = {0};
+
+    for (size_t i = 0; i <= ENVIRONMENT_MAX; i++)
+        from[i] = one;
+    assert_int_equal(environment_init(&environment, from, NULL, &err), -EINVAL);
+    from[ENVIRONMENT_MAX] = NULL;
+    assert_int_equal(environment_init(&environment, from, one, &err), 0);
+    assert_null(environment.variables[ENVIRONMENT_MAX + 1 + MORE]);
+}
+
+TEST(test_presets)
+{
+    struct error err = {0};
+    char text[64];
+    int fd = 5;
+
+    (void)unsetenv("HUTCH_API_KEY");
+    (void)unsetenv("HUTCH_ADMIN_PASSWORD");
+    assert_int_equal(environment_open_presets(&fd, &err), 0);
+    assert_int_equal(fd, -1);
+    (void)setenv("HUTCH_API_KEY", "key", 1);
+    assert_int_equal(environment_open_presets(&fd, &err), 0);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 5);
+    assert_memory_equal(text, "\0key", 5);
+    assert_true(write(fd, "x", 1) < 0);
+    (void)close(fd);
+    static char large[1026];
+    memset(large, 'x', sizeof large - 1);
+    (void)setenv("HUTCH_ADMIN_PASSWORD", large, 1);
+    assert_int_equal(environment_open_presets(&fd, &err), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passed_on), cmocka_unit_test(test_too_many),
+                                       cmocka_unit_test(test_presets)};
+
+    return cmocka_run_group_tests_name("keeper/environment", tests, NULL, NULL);
+}
