@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
@@ -68,10 +69,19 @@ static inline int sys_umount2(const char *target, int flags)
     return (int)syscall(SYS_umount2, target, flags);
 }
 
+/* The kernel says EAGAIN when anything at all was renamed or mounted while it went up a "..": asked again, but not for
+ * ever, because somebody may do that on purpose (openat2(2)). */
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
 {
     struct open_how how = {.flags = flags, .resolve = resolve};
-    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+    int fd = -1;
+
+    for (int attempt = 0; attempt < 64; attempt++) {
+        fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+        if (fd >= 0 || errno != EAGAIN)
+            break;
+    }
+    return fd;
 }
 
 static inline pid_t sys_clone3(struct clone_args *args)

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "gateway/net/arena.h"
+#include "base/arena.h"
 #include "gateway/net/http.h"
 #include "gateway/net/peer.h"
 #include "gateway/net/router.h"

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "gateway/net/arena.h"
+#include "base/arena.h"
 
 #include <stddef.h>
 

@@ -51,7 +51,7 @@ struct store_call *batch_submit(struct batch *batch, store_done_fn done, void *d
 
 static struct op *add(struct batch *batch, enum op_type type)
 {
-    struct op *op = arena_take(&batch->call.arena, sizeof *op);
+    struct op *op = arena_alloc(&batch->call.arena, sizeof *op);
 
     if (op == NULL)
         return NULL;

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "gateway/store/arena.h"
+#include "base/arena.h"
 
 #include <pthread.h>
 #include <stdbool.h>

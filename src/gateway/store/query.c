@@ -84,7 +84,7 @@ static int run_page(struct query *query, struct database *database, struct error
     size_t count = query->page.count;
 
     if (query->rows == NULL)
-        query->rows = arena_take(arena, query->limit * query->row_size);
+        query->rows = arena_alloc(arena, query->limit * query->row_size);
     sqlite3_stmt *statement =
         query->rows != NULL ? database_bind(database, query->statement, query->values, query->value_count, err) : NULL;
     int r = statement != NULL ? database_step(database, statement, err) : -ENOMEM;
@@ -303,7 +303,7 @@ static int run_output(struct query *query, struct database *database, struct err
 {
     int64_t row = 0;
     int r = find_exec(query, database, &row, err);
-    struct store_output *outputs = arena_take(&query->call.arena, OUTPUT_PIECES_MAX * sizeof *outputs);
+    struct store_output *outputs = arena_alloc(&query->call.arena, OUTPUT_PIECES_MAX * sizeof *outputs);
 
     if (r < 0)
         return r;

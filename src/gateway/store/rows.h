@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "gateway/store/arena.h"
+#include "base/arena.h"
 #include "gateway/store/records.h"
 
 #include <sqlite3.h>
