@@ -279,6 +279,16 @@ static struct exec *input_exec(const struct input *input)
     return exec_find(input->call->surface->options.engine, input->call->exec, NULL);
 }
 
+/* The next piece of the body may come from within the call. */
+static void input_resume(struct input *input)
+{
+    bool was_paused = input->is_paused;
+
+    input->is_paused = false;
+    if (was_paused)
+        request_resume(input->call->request);
+}
+
 static void input_stop(struct input *input)
 {
     struct exec *exec = input_exec(input);
@@ -286,6 +296,7 @@ static void input_stop(struct input *input)
     if (input->is_waiting && exec != NULL)
         exec_on_room(exec, NULL, NULL);
     input->call->request->events = NULL;
+    input_resume(input);
     buf_release(&input->held);
 }
 
@@ -315,9 +326,7 @@ static void input_taken(struct input *input)
         call_answer_empty(input->call, 204);
         return;
     }
-    if (input->is_paused)
-        request_resume(input->call->request);
-    input->is_paused = false;
+    input_resume(input);
 }
 
 static void input_push(struct input *input)

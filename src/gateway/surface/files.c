@@ -61,6 +61,16 @@ static int start(struct transfer *transfer, struct sandbox *sandbox, struct file
     return r;
 }
 
+/* The next piece of the body may come from within the call. */
+static void take_more(struct transfer *transfer)
+{
+    bool was_paused = transfer->is_paused;
+
+    transfer->is_paused = false;
+    if (was_paused)
+        request_resume(transfer->call->request);
+}
+
 /* Nothing more comes of it: what is left is to end the request. */
 static void stop(struct transfer *transfer)
 {
@@ -68,6 +78,7 @@ static void stop(struct transfer *transfer)
         file_cancel(transfer->job);
     transfer->job = NULL;
     transfer->call->request->events = NULL;
+    take_more(transfer);
     buf_release(&transfer->held);
 }
 
@@ -251,9 +262,7 @@ static void push(struct transfer *transfer)
     if (transfer->held_start == transfer->held.length) {
         transfer->held.length = 0;
         transfer->held_start = 0;
-        if (transfer->is_paused)
-            request_resume(transfer->call->request);
-        transfer->is_paused = false;
+        take_more(transfer);
     }
 }
 
