@@ -321,7 +321,8 @@ static void claims_from_the_pool(struct world *world)
 static void resumes_after_a_crash(struct world *world)
 {
     struct sandbox *sandbox = make(world);
-    struct exec_settings settings = world_shell("seq 1 3000000");
+    struct exec_settings settings =
+        world_shell("for i in 0 1 2 3 4 5; do seq $((i * 500000 + 1)) $((i * 500000 + 500000)); sleep 0.2; done");
     struct exec_settings collect = world_shell("sleep 1; echo collected; exit 5");
     struct error err = {0};
     struct heard heard = {0};
@@ -376,6 +377,14 @@ static void ends_what_was_not_recorded(struct world *world)
     CHECK(world_crash(world, &err) == 0);
     sandbox = sandbox_after(world->engine, 0, "alice");
     CHECK(run_says(world, sandbox, "sleep 0.1; cat /proc/[0-9]*/comm | grep -c sleep", "0\n"));
+    CHECK(count_children(init, "", &child) == 0);
+
+    /* The same for a gateway that never got to record any. */
+    world->is_stuck = true;
+    CHECK(start_with(sandbox, &settings) != NULL);
+    world_pass(world, 50);
+    CHECK(count_children(init, "", &child) == 1 && world_crash(world, &err) == 0);
+    world_pass(world, 200);
     CHECK(count_children(init, "", &child) == 0);
 }
 

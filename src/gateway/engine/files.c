@@ -266,6 +266,8 @@ static void heard_exit(struct file_job *job, const struct wire_exit *exit)
         return;
     leave(job);
     job->sandbox = NULL;
+    sandbox->was_file_killed =
+        sandbox->was_file_killed || (exit->kind == WIRE_EXIT_SIGNAL && exit->value == SIGKILL && !job->is_cancelled);
     if (exit->kind == WIRE_EXIT_SIGNAL)
         (void)error_set(&err, ERROR_SYSTEM, 0, "the operation was ended by signal %u", exit->value);
     else if (exit->value != 0)
