@@ -93,6 +93,46 @@ def verdicts(launches: dict[str, dict[str, dict]], rates: dict[str, float], leve
     return found
 
 
+def service_table(found: dict) -> None:
+    print("\nover the REST door of a daemon, p50 / p99 ms")
+    print(f"  {'':<44} {'bare':>15} {'hutch':>15} {'x':>6}")
+    rows = {"sh -c true in a live sandbox": found["live"], "true in a fresh sandbox of the pool": found["fresh"],
+            "a new sandbox and node -v": found["node"]}
+    for live, row in found["crowds"].items():
+        rows[f"the first, beside {live} idle ones"] = row["live"]
+        rows[f"the second, beside {live} idle ones"] = row["fresh"]
+    for name, row in rows.items():
+        cells = [f"{row[who]['p50_ms']:.2f} / {row[who]['p99_ms']:.2f}" for who in ("bare", "ours")]
+        print(f"  {name:<44} {cells[0]:>15} {cells[1]:>15} {row['ours']['p50_ms'] / row['bare']['p50_ms']:>6.2f}")
+    print("  create, true, destroy, a second: "
+          + ", ".join(f"{rate:.0f} with {clients} clients" for clients, rate in found["sustained"].items()))
+    print(f"  100 at once, each a new sandbox with true: p50 {found['burst']['p50_ms']:.1f},"
+          f" the last {found['burst']['p99_ms']:.1f} ms")
+    output = found["output"]
+    print(f"  output: {output['ours_mb_per_second']:.0f} MB/s; through a pipe {output['pipe_mb_per_second']:.0f}")
+
+
+def service_verdicts(found: dict) -> list[Verdict]:
+    def times_bare(name: str, row: dict[str, dict], most: float) -> Verdict:
+        ours, bare = row["ours"]["p50_ms"], row["bare"]["p50_ms"]
+        return Verdict(name, f"{ours / bare:.2f} ({ours:.2f} / {bare:.2f} ms)", ours <= most * bare)
+
+    verdicts = [
+        times_bare("true in a fresh pooled sandbox <= 2 x fork+exec of true", found["fresh"], 2),
+        times_bare("exec in a live sandbox <= 1.6 x fork+exec of sh -c true", found["live"], 1.6),
+        times_bare("create + first node -v <= 1.5 x bare node -v", found["node"], 1.5),
+    ]
+    output = found["output"]
+    share = output["ours_mb_per_second"] / output["pipe_mb_per_second"]
+    verdicts.append(Verdict("output over HTTP >= 0.5 x a pipe's throughput", f"{share:.2f}", share >= 0.5))
+    live, row = list(found["crowds"].items())[-1]
+    for name in ("live", "fresh"):
+        ours, alone = row[name]["ours"]["p50_ms"], found[name]["ours"]["p50_ms"]
+        verdicts.append(Verdict(f"{name} p50 beside {live} idle sandboxes <= 2 x alone (design: 5,000)",
+                                f"{ours / alone:.2f} ({ours:.2f} / {alone:.2f} ms)", ours <= 2 * alone))
+    return verdicts
+
+
 def file_table(figures: dict[str, str]) -> None:
     print("\nfiles over the guest link, on tmpfs")
     for name, figure in figures.items():

@@ -33,6 +33,7 @@ sys.dont_write_bytecode = True  # nothing is left in the source tree
 import chart
 import peers
 import report
+import service
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAUSE_MS = 300
@@ -159,12 +160,14 @@ def measure(options: argparse.Namespace) -> dict:
         rates = tool(options.build, *many, "rate", *slices, work=work)
         say(f"idle sandboxes: {levels}")
         live = tool(options.build, *many, "live", 50 if options.quick else 200, *levels, work=work)
+        say("over the REST door of a daemon")
+        over_http = service.measure(options.build, work, tool, options.quick)
         say("files over the guest link")
         files = measure_files(options)
         versions = {peer.program: peers.version(peer.program, work) for peer in usable if peer.program}
     busy = {"commands": busy, "sandboxes per second": rates["busy"], "idle sandboxes": live["busy"]}
-    return {"launches": launches, "rates": rates["rates"], "live": live["levels"], "files": files, "busy": busy,
-            "versions": versions, "missing": reasons}
+    return {"launches": launches, "rates": rates["rates"], "live": live["levels"], "service": over_http,
+            "files": files, "busy": busy, "versions": versions, "missing": reasons}
 
 
 def machine() -> dict:
@@ -211,9 +214,11 @@ def main() -> int:
         print("\nnot measured: " + "; ".join(f"{name} ({reason})" for name, reason in results["missing"].items()))
     rates = report.rate_table(results["rates"])
     report.live_tables(results["live"])
+    report.service_table(results["service"])
     report.file_table(results["files"])
     report.load_line(results["busy"])
     found = report.verdicts(results["launches"], rates, results["live"])
+    found += report.service_verdicts(results["service"])
     report.verdict_table(found)
     write_results(options, results | {"budgets": [vars(verdict) for verdict in found]})
     missed = [verdict for verdict in found if not verdict.met]

@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "base/buf.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "gateway/net/http.h"
 #include "gateway/net/peer.h"
 #include "gateway/net/router.h"

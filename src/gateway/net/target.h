@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "base/error.h"
 #include "base/arena.h"
+#include "base/error.h"
 
 #include <stddef.h>
 

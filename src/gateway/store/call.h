@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "base/error.h"
 #include "base/arena.h"
+#include "base/error.h"
 
 #include <pthread.h>
 #include <stdbool.h>
