@@ -77,10 +77,20 @@ struct sandbox *call_sandbox(struct call *call)
     return sandbox;
 }
 
+static struct exec *find_exec(struct call *call, const char *id)
+{
+    return id == NULL ? NULL : exec_find(call->surface->options.engine, id, call_owner(call));
+}
+
+bool call_has_exec(struct call *call)
+{
+    return find_exec(call, request_parameter(call->request, "eid")) != NULL;
+}
+
 struct exec *call_exec(struct call *call)
 {
     const char *id = request_parameter(call->request, "eid");
-    struct exec *exec = id == NULL ? NULL : exec_find(call->surface->options.engine, id, call_owner(call));
+    struct exec *exec = find_exec(call, id);
     struct exec_info info;
 
     if (exec == NULL) {

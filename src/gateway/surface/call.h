@@ -74,6 +74,9 @@ _must_use_ int call_take(struct call *call, const struct body_fields *fields, vo
 struct sandbox *call_sandbox(struct call *call);
 struct exec *call_exec(struct call *call);
 
+/* Does the engine know the exec that the path names? */
+bool call_has_exec(struct call *call);
+
 /* Query parameters; -EINVAL after 400 was answered. What is not given stays as it is. */
 _must_use_ int call_query_number(struct call *call, const char *name, uint64_t least, uint64_t most, uint64_t *number);
 _must_use_ int call_query_switch(struct call *call, const char *name, bool *value);
