@@ -352,8 +352,9 @@ static int next_in_head(struct http1 *http1, const uint8_t *data, size_t length,
 
     if (ended < 0)
         return ended;
+    /* The lines' own limits keep it below the buffer's cap. */
     if (buf_append(&http1->head, data, *ret_used) < 0)
-        return refuse(http1, 431, "the headers are too large");
+        return refuse(http1, 503, "there is no memory for the headers");
     return ended > 0 ? end_head_line(http1) : 0;
 }
 

@@ -32,7 +32,7 @@ struct http1_event {
     enum http1_event_type type;
     const uint8_t *data; /* BODY */
     size_t length;
-    unsigned status; /* BAD: 400, 414, 417, 431, 501 or 505 */
+    unsigned status; /* BAD: 400, 414, 417, 431, 501, 505; 503 without memory */
     const char *reason;
 };
 

@@ -39,6 +39,7 @@ struct serve {
     _Atomic int handled;
     _Atomic int pauses;
     _Atomic int waits;
+    _Atomic int failed; /* writes */
     _Atomic int most_unsent;
     _Atomic int done;         /* requests of which `done` told */
     _Atomic int done_unheard; /* and whose client went before it was answered */
@@ -161,6 +162,7 @@ static inline void serve_more(struct request *request)
         serve_of(request)->most_unsent = (int)request_unsent(request);
     if (r == 0)
         serve_of(request)->waits++;
+    serve_of(request)->failed += r < 0;
     if (r < 0 || left == 0)
         request_finish(request);
 }
@@ -196,6 +198,7 @@ static inline void serve_flood(struct request *request)
 
 static inline void serve_sse(struct request *request)
 {
+    serve_of(request)->handled++;
     request->events = &serve_hanging;
     sse_start(request);
     assert_int_equal(sse_event(request, "stdout", "7", "one\ntwo\n", 8), 1);
