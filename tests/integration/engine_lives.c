@@ -9,29 +9,39 @@
 
 enum { MIB = 1 << 20, MANY = 50 };
 
-/* The PID 1 of the only sandbox: a child of the keeper, which is us. */
-static pid_t find_init(void)
+/* How many children of `parent` have a name that starts like this; the last one's pid. */
+static size_t count_children(pid_t parent, const char *name, pid_t *ret_pid)
 {
     DIR *proc = opendir("/proc");
-    pid_t found = -1;
+    size_t count = 0;
 
     for (const struct dirent *entry; proc != NULL && (entry = readdir(proc)) != NULL;) {
         char path[64];
         char stat[256] = "";
-        int parent = 0;
+        int its_parent = 0;
         (void)snprintf(path, sizeof path, "/proc/%.20s/stat", entry->d_name);
         _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0 || read(fd, stat, sizeof stat - 1) <= 0)
             continue;
-        const char *name = strchr(stat, '(');
+        const char *start = strchr(stat, '(');
         const char *end = strrchr(stat, ')');
-        if (end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 && parent == getpid() &&
-            strncmp(name, "(hutch-init", 11) == 0)
-            found = (pid_t)strtol(stat, NULL, 10);
+        if (end == NULL || sscanf(end + 1, " %*c %d", &its_parent) != 1 || its_parent != parent ||
+            strncmp(start + 1, name, strlen(name)) != 0)
+            continue;
+        *ret_pid = (pid_t)strtol(stat, NULL, 10);
+        count++;
     }
     if (proc != NULL)
         (void)closedir(proc);
-    return found;
+    return count;
+}
+
+/* The PID 1 of the only sandbox: a child of the keeper, which is us. */
+static pid_t find_init(void)
+{
+    pid_t found = -1;
+
+    return count_children(getpid(), "hutch-init", &found) > 0 ? found : -1;
 }
 
 static void belongs_to_its_owner(struct world *world)
@@ -311,7 +321,8 @@ static void claims_from_the_pool(struct world *world)
 static void resumes_after_a_crash(struct world *world)
 {
     struct sandbox *sandbox = make(world);
-    struct exec_settings settings = world_shell("seq 1 3000000");
+    struct exec_settings settings =
+        world_shell("for i in 0 1 2 3 4 5; do seq $((i * 500000 + 1)) $((i * 500000 + 500000)); sleep 0.2; done");
     struct exec_settings collect = world_shell("sleep 1; echo collected; exit 5");
     struct error err = {0};
     struct heard heard = {0};
@@ -354,15 +365,27 @@ static void ends_what_was_not_recorded(struct world *world)
     struct file_callbacks callbacks = {0};
     struct file_job *job = NULL;
     struct error err = {0};
+    pid_t init = find_init();
+    pid_t child;
 
     CHECK(run_says(world, sandbox, "echo one", "one\n"));
     CHECK(file_start(sandbox, &question, &callbacks, NULL, &job, &err) == 0);
     world->is_stuck = true;
     CHECK(start_with(sandbox, &settings) != NULL);
     world_pass(world, 50);
+    CHECK(count_children(init, "", &child) == 2);
     CHECK(world_crash(world, &err) == 0);
     sandbox = sandbox_after(world->engine, 0, "alice");
     CHECK(run_says(world, sandbox, "sleep 0.1; cat /proc/[0-9]*/comm | grep -c sleep", "0\n"));
+    CHECK(count_children(init, "", &child) == 0);
+
+    /* The same for a gateway that never got to record any. */
+    world->is_stuck = true;
+    CHECK(start_with(sandbox, &settings) != NULL);
+    world_pass(world, 50);
+    CHECK(count_children(init, "", &child) == 1 && world_crash(world, &err) == 0);
+    world_pass(world, 200);
+    CHECK(count_children(init, "", &child) == 0);
 }
 
 static void count_event(void *data, struct event_subscriber *subscriber)

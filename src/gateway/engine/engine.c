@@ -220,12 +220,19 @@ static void drain_one(struct sandbox *sandbox, uint64_t now)
     sandbox_finish(sandbox, SANDBOX_DRAINED);
 }
 
+static void check_drained(uv_timer_t *timer)
+{
+    engine_check_drained(timer->data);
+}
+
 void engine_drain(struct engine *engine, engine_done done, void *data)
 {
     engine->is_draining = true;
     engine->drained = done;
     engine->drained_data = data;
     for_each(engine, drain_one);
+    /* There may be none: the answer comes from the loop all the same. The pool does not need the timer any more. */
+    ignore_result(uv_timer_start(&engine->pool_timer, check_drained, 0, 0));
 }
 
 static void abandon(struct sandbox *sandbox, uint64_t now)

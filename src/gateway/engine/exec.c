@@ -267,6 +267,8 @@ static void start_is_recorded(struct record *record, int status)
     struct error err = {0};
 
     exec->is_recorded = status == 0;
+    if (status == 0)
+        event_publish(exec->engine, EVENT_EXEC_STARTED, NULL, exec, 0);
     if (status < 0) {
         exec->is_unrecorded = true;
         exec_kill(exec);
@@ -326,7 +328,6 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
         exec_kill(exec);
         return r;
     }
-    event_publish(exec->engine, EVENT_EXEC_STARTED, NULL, exec, 0);
     *ret_exec = exec;
     return 0;
 }
@@ -345,6 +346,7 @@ int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, stru
     for (size_t i = 0; i < adopted->piece_count; i++)
         offsets[adopted->pieces[i].stream] -= adopted->pieces[i].length;
     ring_start_at(&exec->ring, adopted->seq_first, offsets);
+    exec->recorded = adopted->seq_first;
     for (size_t i = 0; i < adopted->piece_count; i++) {
         struct wire_bytes data = {adopted->pieces[i].data, (uint32_t)adopted->pieces[i].length};
         int r = exec_take(exec, adopted->pieces[i].stream, data);

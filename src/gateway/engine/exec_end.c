@@ -184,8 +184,12 @@ void exec_ran_out_of_memory(struct sandbox *sandbox)
 {
     struct exec *exec = sandbox->execs;
 
+    if (sandbox->exec_count == 0 || sandbox->was_file_killed)
+        sandbox->oom_blamed = sandbox->oom_kills; /* it was no command's process */
+    sandbox->was_file_killed = false;
     /* The kernel chose one process; the command it belonged to is not left half alive. Which of several: see below. */
-    if (sandbox->exec_count != 1 || exec->state != EXEC_RUNNING || exec->is_oom)
+    if (sandbox->oom_blamed == sandbox->oom_kills || sandbox->exec_count != 1 || sandbox->files != NULL ||
+        exec->state != EXEC_RUNNING || exec->is_oom)
         return;
     sandbox->oom_blamed = sandbox->oom_kills;
     blame(exec);
@@ -198,9 +202,13 @@ void exec_end_half_alive(struct sandbox *sandbox)
     if (sandbox->oom_kills <= sandbox->oom_blamed)
         return;
     sandbox->oom_blamed = sandbox->oom_kills;
+    if (sandbox->was_file_killed) {
+        sandbox->was_file_killed = false;
+        return;
+    }
     for (struct exec *exec = sandbox->execs, *next; exec != NULL; exec = next) {
         next = exec->next;
-        if (exec->state != EXEC_RUNNING || exec->is_oom)
+        if (exec->state != EXEC_RUNNING || exec->is_oom || exec->started_at > sandbox->oom_at)
             continue;
         blame(exec);
         exec_send_kill(exec);

@@ -199,9 +199,14 @@ void file_cancel(struct file_job *job)
     job->is_paused = false;
     if (job->sandbox == NULL)
         return;
+    /* An init that reads nothing may end here, and this job with it. */
+    bool was_busy = job->is_busy;
+    job->is_busy = true;
     ignore_result(sandbox_say(job->sandbox, &message));
-    if (job->sandbox != NULL)
-        acknowledge(job);
+    acknowledge(job);
+    job->is_busy = was_busy;
+    if (!was_busy && job->is_ended)
+        free(job);
 }
 
 /* What a part of the answer means to the caller. */
@@ -266,6 +271,8 @@ static void heard_exit(struct file_job *job, const struct wire_exit *exit)
         return;
     leave(job);
     job->sandbox = NULL;
+    sandbox->was_file_killed =
+        sandbox->was_file_killed || (exit->kind == WIRE_EXIT_SIGNAL && exit->value == SIGKILL && !job->is_cancelled);
     if (exit->kind == WIRE_EXIT_SIGNAL)
         (void)error_set(&err, ERROR_SYSTEM, 0, "the operation was ended by signal %u", exit->value);
     else if (exit->value != 0)

@@ -87,13 +87,12 @@ static bool is_exit(const struct guest_channel *channel, const struct wire_exit 
     }
 }
 
-/* All that was written has come, or stopped coming at the cap, or because we did not want it. */
+/* All that was written has come, or stopped coming at the cap. */
 static bool is_total(const struct guest_channel *channel, size_t stream, uint64_t total)
 {
     uint64_t received = channel->received[stream];
 
-    return total == received ||
-           (total > received && (channel->is_cut || (channel->caps[stream] != 0 && received == channel->caps[stream])));
+    return total == received || (total > received && channel->caps[stream] != 0 && received == channel->caps[stream]);
 }
 
 static int hear_exit(struct guest_channel *channel, const struct wire_exit *exit, struct guest_event *event)

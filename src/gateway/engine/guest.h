@@ -21,7 +21,6 @@ struct guest_channel {
     bool has_errors; /* may say something on STDERR: a command without a terminal */
     bool is_file;
     bool stdin_closed;            /* nobody reads it any more */
-    bool is_cut;                  /* a stream was closed by us: what it counts need not have come */
     uint64_t caps[GUEST_STREAMS]; /* 0: none */
     uint64_t received[GUEST_STREAMS];
     uint64_t acked[GUEST_STREAMS];

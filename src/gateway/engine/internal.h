@@ -108,8 +108,10 @@ struct sandbox {
     uint32_t last_count;   /* of exec channels */
     uint64_t last_channel; /* that earlier gateways are known to have opened */
     uint64_t executed;
-    uint32_t oom_kills;  /* as the keeper counts them */
-    uint32_t oom_blamed; /* of these, for which an exec was ended */
+    uint32_t oom_kills;   /* as the keeper counts them */
+    uint32_t oom_blamed;  /* of these, for which an exec was ended */
+    uint64_t oom_at;      /* the last time */
+    bool was_file_killed; /* an operation on files: memory ran out, and it went first */
     uint64_t disk_free_bytes;
     uint64_t disk_free_inodes;
 };

@@ -12,9 +12,10 @@
 
 enum {
     ORDER_SHIFT = 12,
-    RELEASED_BEFORE = 64,
-    RELEASED_AFTER = 16
-}; /* channels around the last one that is known, at an adoption */
+    RELEASED_BEFORE = 64, /* channels around the last one that is known, at an adoption */
+    RELEASED_AFTER = ENGINE_EXECS_PER_SANDBOX,
+    STARTS_BEFORE = 2, /* the last gateway may have ended before it adopted anything */
+};
 
 /* Callers see it no more. */
 void sandbox_unlist(struct sandbox *sandbox)
@@ -203,6 +204,15 @@ static void release_channel(struct sandbox *sandbox, uint64_t id)
     ignore_result(sandbox_say(sandbox, &message));
 }
 
+static bool is_among(uint64_t id, const uint64_t *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (known[i] == id)
+            return true;
+    }
+    return false;
+}
+
 /*
  * What earlier gateways left open and nobody knows of: files, execs that ended and were not released, execs that
  * were started and never recorded. Init ignores what it does not know. Those that were recorded as running are left.
@@ -210,19 +220,18 @@ static void release_channel(struct sandbox *sandbox, uint64_t id)
 void sandbox_release_unknown(struct sandbox *sandbox, const uint64_t *known, size_t count)
 {
     uint32_t start = sandbox->engine->options.start;
-    uint64_t last = sandbox->last_channel != 0 ? sandbox->last_channel : guest_channel_id(start - 1, false, 0);
-    uint64_t first = (last & 0x7fffffff) > RELEASED_BEFORE ? last - RELEASED_BEFORE : last - (last & 0x7fffffff);
+    uint64_t last = sandbox->last_channel;
 
-    for (uint32_t before = 1; before <= 2 && before < start; before++) {
+    for (uint32_t before = 1; before <= STARTS_BEFORE && before < start; before++) {
+        uint32_t its_start = start - before;
+        uint32_t middle = last >> 32 == its_start ? (uint32_t)(last & INT32_MAX) : 0;
         for (uint32_t slot = 0; slot < FILES_AT_ONCE; slot++)
-            release_channel(sandbox, guest_channel_id(start - before, true, slot));
-    }
-    for (uint64_t id = first; id <= last + RELEASED_AFTER; id++) {
-        bool is_known = false;
-        for (size_t i = 0; i < count; i++)
-            is_known = is_known || known[i] == id;
-        if (!is_known)
-            release_channel(sandbox, id);
+            release_channel(sandbox, guest_channel_id(its_start, true, slot));
+        for (uint32_t i = middle > RELEASED_BEFORE ? middle - RELEASED_BEFORE : 1; i <= middle + RELEASED_AFTER; i++) {
+            uint64_t id = guest_channel_id(its_start, false, i);
+            if (!is_among(id, known, count))
+                release_channel(sandbox, id);
+        }
     }
 }
 

@@ -234,6 +234,7 @@ static void made_is_recorded(struct record *record, int status)
     if (sandbox->create_done == NULL)
         return;
     if (state_is_live(sandbox->state)) {
+        event_publish(sandbox->engine, EVENT_SANDBOX_READY, sandbox, NULL, 0);
         answer_creation(sandbox, NULL);
         return;
     }
@@ -253,7 +254,6 @@ void sandbox_is_made(struct sandbox *sandbox)
         return;
     }
     sandbox->is_recorded = true;
-    event_publish(sandbox->engine, EVENT_SANDBOX_READY, sandbox, NULL, 0);
     record_sandbox(sandbox, made_is_recorded, NULL, NULL);
 }
 
@@ -318,6 +318,7 @@ void sandbox_heard(struct sandbox *sandbox, const struct wire_message *message, 
     case WIRE_OOM:
         if (message->oom.kills > sandbox->oom_kills && state_is_live(sandbox->state)) {
             sandbox->oom_kills = message->oom.kills;
+            sandbox->oom_at = uv_now(sandbox->engine->loop);
             exec_ran_out_of_memory(sandbox);
         }
         return;
@@ -329,8 +330,10 @@ void sandbox_heard(struct sandbox *sandbox, const struct wire_message *message, 
 /* Once a second. */
 void sandbox_tick(struct sandbox *sandbox, uint64_t now)
 {
-    const struct guest_link *link = &sandbox->link;
+    struct guest_link *link = &sandbox->link;
 
+    if (sandbox->state == SANDBOX_PAUSED && link->full_since_ms != 0)
+        link->full_since_ms = now; /* it can't read */
     if (link->is_open && link->full_since_ms != 0 && now - link->full_since_ms > ENGINE_READ_LIMIT_MS) {
         sandbox_misbehaved(sandbox);
         return;

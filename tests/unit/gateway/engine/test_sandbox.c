@@ -403,6 +403,69 @@ TEST(test_acknowledged_when_recorded)
     tear_down(&f);
 }
 
+static void end_exec(struct fixture *f, uint64_t channel)
+{
+    struct wire_message end = {.type = WIRE_EXIT, .exit.channel = channel};
+
+    say(f, f->guest, &end);
+    assert_true(hears(f, f->guest, WIRE_RELEASE));
+}
+
+/* A result is kept for its time, and no more of them than there is memory for. */
+TEST(test_results_expire)
+{
+    struct fixture f;
+    struct engine_figures figures;
+
+    set_up(&f);
+    struct sandbox *sandbox = make(&f);
+    end_exec(&f, start(&f, sandbox));
+    engine_figures(f.engine, &figures);
+    assert_true(figures.execs_kept == 1 && figures.execs == 0 && figures.result_bytes > 0);
+    f.engine->options.result_bytes_max = figures.result_bytes;
+    end_exec(&f, start(&f, sandbox));
+    assert_ptr_equal(f.engine->exec_oldest, f.engine->exec_newest);
+    uint64_t until = uv_now(&f.loop) + 2500; /* its second, and a tick */
+    while (f.engine->exec_oldest != NULL && uv_now(&f.loop) < until)
+        (void)uv_run(&f.loop, UV_RUN_ONCE);
+    engine_figures(f.engine, &figures);
+    assert_true(figures.execs_kept == 0 && figures.result_bytes == 0 && figures.executed == 2);
+    tear_down(&f);
+}
+
+static void note_drained(void *data)
+{
+    ((struct fixture *)data)->is_done = true;
+}
+
+TEST(test_nothing_to_drain)
+{
+    struct fixture f;
+
+    set_up(&f);
+    engine_drain(f.engine, note_drained, &f);
+    assert_false(f.is_done);
+    turn(&f);
+    assert_true(f.is_done);
+    tear_down(&f);
+}
+
+/* A limit of callers' making, told apart from others. */
+TEST(test_too_many_execs)
+{
+    struct fixture f;
+    struct exec_settings settings = {.shell = "x"};
+    struct exec *exec = NULL;
+
+    set_up(&f);
+    struct sandbox *sandbox = make(&f);
+    for (int i = 0; i < 10; i++)
+        (void)start(&f, sandbox);
+    assert_true(exec_start(sandbox, &settings, NULL, NULL, &exec, &f.err) < 0);
+    assert_int_equal(f.err.code, ERROR_LIMIT);
+    tear_down(&f);
+}
+
 TEST(test_stale_channels_are_released)
 {
     struct fixture f;
@@ -428,6 +491,9 @@ int main(void)
         cmocka_unit_test(test_destroyed_while_made),
         cmocka_unit_test(test_back_pressure),
         cmocka_unit_test(test_acknowledged_when_recorded),
+        cmocka_unit_test(test_results_expire),
+        cmocka_unit_test(test_nothing_to_drain),
+        cmocka_unit_test(test_too_many_execs),
         cmocka_unit_test(test_stale_channels_are_released),
     };
 
