@@ -40,7 +40,10 @@ static void check_accepted(const struct wire_create *create, size_t fd_count)
     size_t folders = (create->flags & WIRE_CREATE_FOLDER) != 0 ? 1 : 0;
 
     check_amounts(create->memory_bytes, create->processes, create->cpu_milli, create->cpu_weight);
-    MUST(create->disk_bytes >= 65536 && create->disk_bytes <= create->memory_bytes);
+    if ((create->flags & WIRE_CREATE_IMAGE) != 0)
+        MUST(create->disk_bytes >= 1 << 20 && create->disk_bytes <= UINT64_C(8) << 40);
+    else
+        MUST(create->disk_bytes >= 65536 && create->disk_bytes <= create->memory_bytes);
     MUST(create->disk_inodes >= 64 && create->disk_inodes >> 31 == 0);
     MUST(folders == 1 || (create->flags & WIRE_CREATE_ROOT_RW) == 0);
     MUST(create->dirs.count <= WIRE_DIRS_MAX && create->dirs.count == create->dir_flags.count);

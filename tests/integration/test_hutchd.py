@@ -215,7 +215,8 @@ def confined() -> None:
 
 def expected_root() -> set[str]:
     usual = {name for name in ("lib", "lib64", "lib32") if os.path.lexists(f"/{name}")}
-    return usual | {"usr", "dev", "state"} | ({"proc"} if SANITIZED else set()) | ({"etc"} if os.path.exists("/etc/ld.so.cache") else set())
+    sometimes = {"proc": SANITIZED, "etc": os.path.exists("/etc/ld.so.cache")}
+    return usual | {"usr", "dev", "state"} | {name for name, is_there in sometimes.items() if is_there}
 
 
 @case
@@ -451,7 +452,8 @@ def bad_configuration() -> None:
 @case
 def example() -> None:
     "the example is in order, and so is a file with nothing in it"
-    text = subprocess.run([BUILT / "hutch-gateway", "--print-example"], capture_output=True, text=True, check=True).stdout
+    words = [BUILT / "hutch-gateway", "--print-example"]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     check(text.count("\n") > 100, "the example is short")
     for config in (text, ""):
         outcome = check_config(config)
@@ -545,7 +547,8 @@ def reload_good() -> None:
         # Accepted by nobody yet: it must still be there afterwards.
         waiting = socket.create_connection(("127.0.0.1", first))
         one.config.write_text(
-            f"server: {{listen: ['127.0.0.1:{first}', '127.0.0.1:{third}'], unix_socket: off}}\nlogging: {{format: json}}\n"
+            f"server: {{listen: ['127.0.0.1:{first}', '127.0.0.1:{third}'], unix_socket: off}}\n"
+            "logging: {format: json}\n"
         )
         one.signal(signal.SIGHUP)
         eventually("reloaded", lambda: '"event":"reloaded"' in one.log)
@@ -609,7 +612,7 @@ def terminated() -> None:
 
 @case
 def drained() -> None:
-    "a gateway that has drained ends the daemon at once, one that does not when the grace is over, or at a second signal"
+    "a gateway that has drained ends the daemon at once, another when the grace is over, or at a second signal"
     with daemon("server: {drain_seconds: 20}\n", stand_in="idle") as one:
         one.wait_report("done")
         began = time.monotonic()
