@@ -10,6 +10,7 @@
 enum {
     CHECKPOINT_PAGES = 4096,       /* 16 MiB */
     CHECKPOINT_PAGES_MANY = 16384, /* 64 MiB: from here on the writer is asked to wait */
+    CHECKPOINT_PAGES_FEW = 256,
     CHECKPOINT_PASSES = 4,
     SYNC_DELAY_MS = STORE_SYNC_MS / 2, /* the rest is for the disk */
 };
@@ -91,7 +92,8 @@ static void copy_log(struct durability *durability, uint64_t pages)
     uint64_t left = 1;
     bool many = false;
 
-    for (int pass = 0; pass < CHECKPOINT_PASSES && left > 0 && !many; pass++) {
+    /* Each pass is shorter than the one before; the writer waits for the last only, which has little to copy. */
+    for (int pass = 0; pass < CHECKPOINT_PASSES && left > 0 && !(many && left <= CHECKPOINT_PAGES_FEW); pass++) {
         left = checkpoint(durability);
         many = pages + left >= CHECKPOINT_PAGES_MANY;
     }
