@@ -52,7 +52,7 @@ _must_use_ int engine_new(const struct engine_options *options, struct engine **
  */
 void engine_close(struct engine *engine, engine_done closed, void *data);
 
-/* Everything has been adopted: sandboxes of the keeper's that are not known by now are ended, the pool is filled. */
+/* Everything has been adopted or disowned: what earlier gateways left in it is cleared away, the pool is filled. */
 void engine_go(struct engine *engine);
 
 /* End all sandboxes with the reason `drained` and refuse new ones; `done` when none is left. */

@@ -199,9 +199,14 @@ void file_cancel(struct file_job *job)
     job->is_paused = false;
     if (job->sandbox == NULL)
         return;
+    /* An init that reads nothing may end here, and this job with it. */
+    bool was_busy = job->is_busy;
+    job->is_busy = true;
     ignore_result(sandbox_say(job->sandbox, &message));
-    if (job->sandbox != NULL)
-        acknowledge(job);
+    acknowledge(job);
+    job->is_busy = was_busy;
+    if (!was_busy && job->is_ended)
+        free(job);
 }
 
 /* What a part of the answer means to the caller. */

@@ -77,10 +77,20 @@ struct sandbox *call_sandbox(struct call *call)
     return sandbox;
 }
 
+static struct exec *find_exec(struct call *call, const char *id)
+{
+    return id == NULL ? NULL : exec_find(call->surface->options.engine, id, call_owner(call));
+}
+
+bool call_has_exec(struct call *call)
+{
+    return find_exec(call, request_parameter(call->request, "eid")) != NULL;
+}
+
 struct exec *call_exec(struct call *call)
 {
     const char *id = request_parameter(call->request, "eid");
-    struct exec *exec = id == NULL ? NULL : exec_find(call->surface->options.engine, id, call_owner(call));
+    struct exec *exec = find_exec(call, id);
     struct exec_info info;
 
     if (exec == NULL) {
@@ -234,10 +244,37 @@ static void send_answer(struct call *call)
     buf_release(&answer);
 }
 
+static void recorded_early(void *data, const struct store_outcome *outcome)
+{
+    struct call *call = data;
+
+    call->is_recording = false;
+    call->is_recorded = outcome->result == 0;
+    call->record_result = outcome->result;
+    if (!call->waits_to_answer)
+        return;
+    if (call->is_recorded)
+        send_answer(call);
+    else
+        answer_unrecorded(call, outcome->result, outcome->message);
+}
+
+void call_record_early(struct call *call)
+{
+    struct batch *batch = make_batch(call);
+
+    call->is_recording = batch != NULL && batch_submit(batch, recorded_early, call) != NULL;
+    call->record_result = call->is_recording ? 0 : -ENOMEM;
+}
+
 static void record_and_send(struct call *call)
 {
     if (call->is_recorded)
         send_answer(call);
+    else if (call->is_recording)
+        call->waits_to_answer = true;
+    else if (call->record_result < 0)
+        answer_unrecorded(call, call->record_result, NULL);
     else
         call_record(call, send_answer);
 }

@@ -46,6 +46,9 @@ struct call {
     json_t *body;
     enum store_verdict verdict;
     bool is_recorded;
+    bool is_recording;    /* begun with call_record_early() */
+    bool waits_to_answer; /* for that */
+    int record_result;    /* of that, when it failed */
     bool has_detail;
     unsigned status; /* of the answer that waits for the record */
     const char *type;
@@ -74,6 +77,9 @@ _must_use_ int call_take(struct call *call, const struct body_fields *fields, vo
 struct sandbox *call_sandbox(struct call *call);
 struct exec *call_exec(struct call *call);
 
+/* Does the engine know the exec that the path names? */
+bool call_has_exec(struct call *call);
+
 /* Query parameters; -EINVAL after 400 was answered. What is not given stays as it is. */
 _must_use_ int call_query_number(struct call *call, const char *name, uint64_t least, uint64_t most, uint64_t *number);
 _must_use_ int call_query_switch(struct call *call, const char *name, bool *value);
@@ -86,6 +92,10 @@ struct writer *call_detail(struct call *call);
 
 /* Record it, then go on with `then`, which is not called when it can't be: 503 was answered then. */
 void call_record(struct call *call, call_then then);
+
+/* Record it while it is carried out: the answer that comes later waits only for what is left of that. What happens
+ * between is not in the record. */
+void call_record_early(struct call *call);
 
 /* Record it and answer with what the writer holds, which is taken over. */
 void call_answer(struct call *call, unsigned status, struct writer *writer);

@@ -1,4 +1,5 @@
 #include "gateway/surface/call.h"
+#include "gateway/surface/history.h"
 #include "gateway/surface/routes.h"
 #include "gateway/surface/run.h"
 #include "wire/wire.h"
@@ -160,10 +161,11 @@ void execs_list(struct request *request)
 void execs_get(struct request *request)
 {
     struct call *call = call_of(request);
-    const struct exec *exec = call_exec(call);
 
-    if (exec != NULL)
-        answer_exec(call, 200, exec);
+    if (call_has_exec(call))
+        answer_exec(call, 200, call_exec(call));
+    else
+        history_answer(call);
 }
 
 void execs_delete(struct request *request)

@@ -7,7 +7,9 @@
  */
 #include "base/utf8.h"
 #include "gateway/net/sse.h"
+#include "gateway/store/query.h"
 #include "gateway/surface/call.h"
+#include "gateway/surface/history.h"
 #include "gateway/surface/pulse.h"
 #include "gateway/surface/routes.h"
 #include "gateway/surface/run.h"
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_BYTES = 4 << 20, EVENT_BYTES = 1 << 20, ID_TEXT = 24, SEQUENCE_MAX = 4 };
+enum { PAGE_BYTES = 4 << 20, STORE_PAGE_BYTES = 256 << 10, EVENT_BYTES = 1 << 20, ID_TEXT = 24, SEQUENCE_MAX = 4 };
 
 enum form { FORM_JSON, FORM_EVENTS, FORM_RAW };
 
@@ -38,6 +40,7 @@ struct follow {
     struct carry carries[EXEC_STREAMS];
     struct exec_follower *follower;
     struct pulse *pulse;
+    struct history history; /* of one that only the store has */
 };
 
 static const char *const stream_names[EXEC_STREAMS] = {"stdout", "stderr"};
@@ -53,6 +56,15 @@ static void write_data(struct writer *writer, const struct follow *follow, const
 static bool is_wanted(const struct follow *follow, const struct exec_chunk *chunk)
 {
     return follow->only < 0 || follow->only == (int)chunk->stream;
+}
+
+static void write_chunk(struct writer *writer, const struct follow *follow, const struct exec_chunk *chunk)
+{
+    writer_open(writer, NULL, '{');
+    writer_number(writer, "seq", (int64_t)chunk->seq);
+    writer_text(writer, "stream", stream_names[chunk->stream]);
+    write_data(writer, follow, chunk->data, chunk->length);
+    writer_close(writer, '}');
 }
 
 /* A page of what is kept, without waiting. */
@@ -74,11 +86,7 @@ static void answer_page(struct follow *follow, const struct exec *exec)
         if (!is_wanted(follow, &chunk))
             continue;
         bytes += chunk.length;
-        writer_open(&writer, NULL, '{');
-        writer_number(&writer, "seq", (int64_t)chunk.seq);
-        writer_text(&writer, "stream", stream_names[chunk.stream]);
-        write_data(&writer, follow, chunk.data, chunk.length);
-        writer_close(&writer, '}');
+        write_chunk(&writer, follow, &chunk);
     }
     writer_close(&writer, ']');
     writer_number(&writer, "first", (int64_t)info.seq_first);
@@ -283,6 +291,144 @@ static void begin(struct call *call)
         pump(follow);
 }
 
+/* From here to output_get(): the same for an exec that has ended and that only the store has. */
+static void finish_stored(struct follow *follow)
+{
+    struct call *call = follow->call;
+    struct writer writer = writer_init(EVENT_BYTES);
+    char id[ID_TEXT];
+
+    if (follow->form == FORM_EVENTS) {
+        send_rest(follow, follow->after);
+        (void)snprintf(id, sizeof id, "%" PRIu64, follow->after);
+        writer_open(&writer, NULL, '{');
+        writer_text(&writer, "exec_id", call->exec);
+        history_write_figures(&writer, &follow->history);
+        writer_close(&writer, '}');
+        if (writer_end(&writer) == 0)
+            ignore_result(sse_event(call->request, "exit", id, writer.buf.data, writer.buf.length));
+        writer_release(&writer);
+    }
+    call->request->events = NULL;
+    call_finish(call);
+}
+
+static struct exec_chunk chunk_of(const struct store_output *row)
+{
+    return (struct exec_chunk){row->position, row->stream == 1 ? EXEC_STDOUT : EXEC_STDERR, (const uint8_t *)row->data,
+                               row->length};
+}
+
+static void ask_store(struct follow *follow);
+
+static void stored_page(void *data, const struct store_page *page)
+{
+    struct follow *follow = data;
+    int r = page->result;
+
+    for (size_t i = 0; r >= 0 && i < page->count; i++) {
+        struct exec_chunk chunk = chunk_of(&page->outputs[i]);
+        follow->after = chunk.seq + chunk.length;
+        r = is_wanted(follow, &chunk) ? send_chunk(follow, &chunk) : 1;
+        follow->is_waiting = follow->is_waiting || r == 0;
+    }
+    if (r < 0 || follow->call->request->is_gone) {
+        follow->call->request->events = NULL;
+        call_abort(follow->call);
+    } else if (page->count == 0 || page->next == 0) {
+        finish_stored(follow);
+    } else if (!follow->is_waiting) {
+        ask_store(follow);
+    }
+}
+
+static void ask_store(struct follow *follow)
+{
+    struct call *call = follow->call;
+
+    follow->is_waiting = false;
+    if (query_output(call->surface->options.store, call->exec, follow->after, STORE_PAGE_BYTES, stored_page, follow) !=
+        NULL)
+        return;
+    call->request->events = NULL;
+    call_abort(call);
+}
+
+static void stored_drain(struct request *request)
+{
+    struct follow *follow = call_of(request)->state;
+
+    if (follow->is_waiting)
+        ask_store(follow);
+}
+
+/* While the store is asked the request has to stay; stored_page() sees that nobody is there any more. */
+static void stored_gone(struct request *request)
+{
+    struct call *call = call_of(request);
+    struct follow *follow = call->state;
+
+    if (!follow->is_waiting)
+        return;
+    request->events = NULL;
+    call_abort(call);
+}
+
+static void begin_stored(struct call *call)
+{
+    static const struct request_events events = {.drain = stored_drain, .gone = stored_gone};
+    struct follow *follow = call->state;
+
+    call->request->events = &events;
+    if (follow->form == FORM_EVENTS)
+        sse_start(call->request);
+    else
+        request_start(call->request, 200, "application/octet-stream", REQUEST_LENGTH_UNKNOWN);
+    ask_store(follow);
+}
+
+static void answer_stored_page(void *data, const struct store_page *page)
+{
+    struct follow *follow = data;
+    struct writer writer = writer_init(CALL_ANSWER_MAX);
+    uint64_t first = page->count > 0 ? page->outputs[0].position : follow->after;
+    uint64_t next = follow->after;
+
+    if (page->result < 0) {
+        call_refuse(follow->call, 503, "unavailable", "the store can't be read now: %s",
+                    page->message != NULL ? page->message : "");
+        return;
+    }
+    writer_open(&writer, NULL, '{');
+    writer_text(&writer, "exec_id", follow->call->exec);
+    writer_open(&writer, "chunks", '[');
+    for (size_t i = 0; i < page->count; i++) {
+        struct exec_chunk chunk = chunk_of(&page->outputs[i]);
+        next = chunk.seq + chunk.length;
+        if (is_wanted(follow, &chunk))
+            write_chunk(&writer, follow, &chunk);
+    }
+    writer_close(&writer, ']');
+    writer_number(&writer, "first", (int64_t)first);
+    writer_number(&writer, "next", (int64_t)next);
+    writer_switch(&writer, "more", page->next != 0);
+    writer_text(&writer, "status", "exited");
+    writer_number(&writer, "exit_code", follow->history.row.exit_code);
+    writer_close(&writer, '}');
+    call_answer(follow->call, 200, &writer);
+}
+
+static void found_stored(struct call *call)
+{
+    struct follow *follow = call->state;
+
+    if (follow->form != FORM_JSON)
+        call_record(call, begin_stored);
+    else if (query_output(call->surface->options.store, call->exec, follow->after, PAGE_BYTES, answer_stored_page,
+                          follow) == NULL)
+        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+}
+
 static int take_stream(struct call *call, struct follow *follow)
 {
     const char *name = request_query(call->request, "stream");
@@ -322,8 +468,7 @@ void output_get(struct request *request)
 {
     static const char *const parameters[] = {"after", "follow", "stream", "encoding", NULL};
     struct call *call = call_of(request);
-    struct exec *exec = call_exec(call);
-    struct follow *follow = exec == NULL ? NULL : call_alloc(call, sizeof *follow);
+    struct follow *follow = call_alloc(call, sizeof *follow);
 
     if (follow == NULL)
         return;
@@ -333,6 +478,11 @@ void output_get(struct request *request)
         call_query_switch(call, "follow", &follow->follows) < 0 || take_stream(call, follow) < 0 ||
         take_form(call, follow) < 0)
         return;
+    if (!call_has_exec(call)) {
+        history_find(call, &follow->history, found_stored);
+        return;
+    }
+    const struct exec *exec = call_exec(call);
     if (follow->form == FORM_JSON)
         answer_page(follow, exec);
     else

@@ -280,6 +280,8 @@ void run_and_wait(struct run *run, struct call *call, struct sandbox *sandbox, b
         return;
     }
     call->request->events = &events;
+    /* The command's end has a record of its own. */
+    call_record_early(call);
 }
 
 static void write_stream(struct writer *writer, const char *key, const struct exec *exec, enum exec_stream stream,

@@ -299,7 +299,6 @@ static int take_agent(struct call *call)
 static enum before admit(struct call *call)
 {
     struct surface *surface = call->surface;
-    const char *name = *call->agent != '\0' ? call->agent : call->principal.id;
 
     int r = take_agent(call);
     if (r == -EINVAL) {
@@ -313,6 +312,7 @@ static enum before admit(struct call *call)
                     r == -EACCES ? "this key belongs to another agent" : "this key's scope does not allow that");
         return BEFORE_ANSWERED;
     }
+    const char *name = *call->agent != '\0' ? call->agent : call->principal.id;
     struct rate_verdict verdict = rate_take(surface->by_agent, name, strlen(name), clock_now_ns());
     if (!verdict.allowed) {
         surface->counts.limited++;

@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+"""Commands, output, files and events as streams; clients that vanish; a gateway that is killed."""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+from harness import SANITIZED, case, check, contains, equal, eventually, main, portion
+from service import KEY, Events, Service, sandbox, service
+
+V = "/api/v1"
+RAW = {"Accept": "application/octet-stream"}
+
+
+@case
+def execs() -> None:
+    """Commands with an id: argv, wait, detach, their list, their result, their end."""
+    with service("streams") as one, sandbox(one) as box:
+        path = f"{V}/sandboxes/{box}/execs"
+        waited = one.ok("POST", path, {"argv": ["printf", "%s|", "a b", "c"], "wait": True}).json
+        equal("argv", (waited["stdout"], waited["exit_code"], waited["status"]), ("a b|c|", 0, "exited"))
+        equal("no program", one.ok("POST", path, {"argv": ["/no/such"], "wait": True}).json["exit_code"], 127)
+        started = one.ok("POST", path, {"command": "echo one; sleep 100"}, 201)
+        run = started.json["id"]
+        equal("location", started.headers["Location"], f"{V}/execs/{run}")
+        equal("running", (started.json["status"], started.json["exit_code"]), ("running", None))
+        eventually("output", lambda: one.ok("GET", f"{V}/execs/{run}").json["output_next"] == 4)
+        equal("listed", [item["id"] for item in one.ok("GET", path).json["execs"]][-1], run)
+        one.ok("POST", f"{V}/execs/{run}/signal", {"signal": "TERM"}, 204)
+        eventually("ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+        equal("by a signal", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 143)
+        equal("signal after the end", one.call("POST", f"{V}/execs/{run}/signal", {"signal": "TERM"}).status, 409)
+        one.ok("DELETE", f"{V}/execs/{run}", status=204)
+        equal("forgotten", one.call("GET", f"{V}/execs/{run}").status, 404)
+        run = one.start_exec(box, command="sleep 101 & sleep 102")
+        one.ok("DELETE", f"{V}/execs/{run}", status=204)
+        eventually("the whole tree", lambda: "sleep" not in one.shell(box, "ps -eo args")["stdout"])
+        for body, part in (
+            ({}, "command"),
+            ({"command": "x", "argv": ["x"]}, "command"),
+            ({"argv": []}, "argv"),
+            ({"argv": [""]}, "command"),
+            ({"argv": ["x"], "tty": 1}, "tty"),
+            ({"command": "x", "stdin": "a", "stdin_open": True}, "stdin_open"),
+            ({"command": "x", "output_bytes": 0}, "output_bytes"),
+            ({"command": "x", "nice": 5}, "nice"),
+        ):
+            answer = one.call("POST", path, body)
+            equal(f"{body}: {answer.body[:100]!r}", answer.status, 400)
+            contains(str(body), answer.message, part)
+        equal("blocked", one.call("POST", path, {"argv": ["rm", "-rf", "/"]}).code, "command_blocked")
+        for body in ({}, {"signal": "NOPE"}, {"signal": 9}, {"signal": "TERM", "scope": "world"}):
+            equal(str(body), one.call("POST", f"{V}/execs/{run}/signal", body).status in (400, 404), True)
+
+
+@case
+def output() -> None:
+    """Output as pages, as events and as bytes, from any point on, each stream alone."""
+    with service("streams") as one, sandbox(one) as box:
+        run = one.start_exec(box, command="printf 'out\\303'; sleep .2; printf err >&2; sleep .2; printf '\\251\\377.'")
+        path = f"{V}/execs/{run}/output"
+        events = list(Events(one, f"{path}?follow=true"))
+        text = "".join(data["data"] for event, _, data in events if event == "stdout")
+        equal("text is cut between characters", text, "out\u00e9\ufffd.")
+        equal("stderr", [data["data"] for event, _, data in events if event == "stderr"], ["err"])
+        event, identity, data = events[-1]
+        equal("the end", (event, identity, data["exit_code"]), ("exit", "10", 0))
+        raw = one.ok("GET", path, headers=RAW).body
+        equal("bytes", raw, b"out\xc3err\xa9\xff.")
+        equal("stdout alone", one.ok("GET", f"{path}?stream=stdout", headers=RAW).body, b"out\xc3\xa9\xff.")
+        page = one.ok("GET", f"{path}?encoding=base64").json
+        joined = b"".join(base64.b64decode(chunk["data"]) for chunk in page["chunks"])
+        equal("base64", joined, raw)
+        equal("page", (page["first"], page["next"], page["more"], page["exit_code"]), (0, 10, False, 0))
+        for after in range(11):
+            equal(f"after {after}", one.ok("GET", f"{path}?after={after}", headers=RAW).body, raw[after:])
+        after = list(Events(one, path, **{"Last-Event-ID": "7"}))
+        equal("Last-Event-ID", after[0][2]["seq"], 7)
+        for query in ("after=-1", "after=x", "follow=1", "stream=both", "encoding=x", "x=1"):
+            equal(query, one.call("GET", f"{path}?{query}").status, 400)
+
+
+@case
+def much() -> None:
+    """A command that prints much is followed byte by byte by a slow reader, and by two at once."""
+    lines = portion(200000)
+    expected = hashlib.sha256("".join(f"{i}\n" for i in range(1, lines + 1)).encode()).hexdigest()
+    with service("streams") as one, sandbox(one) as box:
+        run = one.start_exec(box, command=f"sleep .5; seq 1 {lines}", detach=True)
+        found = []
+
+        def follow(pause: float) -> None:
+            connection = one.connect()
+            headers = {"Authorization": f"Bearer {KEY}", **RAW}
+            connection.request("GET", f"{V}/execs/{run}/output?follow=true", headers=headers)
+            response = connection.getresponse()
+            digest = hashlib.sha256()
+            while part := response.read(65536):
+                digest.update(part)
+                time.sleep(pause)
+            found.append(digest.hexdigest())
+
+        threads = [threading.Thread(target=follow, args=(pause,)) for pause in (0, 0.02)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal("both", found, [expected] * 2)
+
+
+@case
+def stdin() -> None:
+    """Standard input in pieces, large, with its end; and a terminal with its size."""
+    with service("streams") as one, sandbox(one) as box:
+        run = one.start_exec(box, command="sha256sum", stdin_open=True)
+        data = os.urandom(3 << 20)
+        for start in range(0, len(data), 1 << 20):
+            one.ok("POST", f"{V}/execs/{run}/stdin", data=data[start : start + (1 << 20)], status=204)
+        one.ok("POST", f"{V}/execs/{run}/stdin?end=true", data=b"", status=204)
+        eventually("it has ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+        got = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body.split()[0].decode()
+        equal("every byte", got, hashlib.sha256(data).hexdigest())
+        equal("after the end", one.call("POST", f"{V}/execs/{run}/stdin", data=b"x").status, 409)
+        run = one.start_exec(box, command="stty size; read x; stty size; echo got $x", tty=True, rows=10, columns=20)
+        eventually("its size", lambda: b"10 20" in one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body)
+        one.ok("POST", f"{V}/execs/{run}/resize", {"rows": 30, "columns": 40}, 204)
+        one.ok("POST", f"{V}/execs/{run}/stdin", data=b"word\n", status=204)
+        eventually("its new size", lambda: b"30 40" in one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body)
+        eventually("what was typed", lambda: b"got word" in one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body)
+        for body in ({}, {"rows": 0, "columns": 1}, {"rows": 1, "columns": 65536}):
+            equal(str(body), one.call("POST", f"{V}/execs/{run}/resize", body).status in (400, 404), True)
+
+
+@case
+def large_files() -> None:
+    """A large file up and down, with the daemon's memory no larger for it."""
+    size = (64 if SANITIZED else 200) << 20
+    block = os.urandom(1 << 20)
+    with service("streams") as one, sandbox(one, resource_limits={"disk_mb": 400, "memory_mb": 512}) as box:
+        path = f"{V}/sandboxes/{box}/files/large"
+        before = memory(one)
+        digest = hashlib.sha256()
+
+        def pieces():
+            for _ in range(size >> 20):
+                digest.update(block)
+                yield block
+
+        connection = one.connect(120)
+        connection.request("PUT", path, body=pieces(), headers={"Authorization": f"Bearer {KEY}"}, encode_chunked=True)
+        response = connection.getresponse()
+        equal("up", (response.status, json.loads(response.read())["bytes_written"]), (200, size))
+        connection.request("GET", path, headers={"Authorization": f"Bearer {KEY}"})
+        response = connection.getresponse()
+        equal("length", int(response.headers["Content-Length"]), size)
+        got = hashlib.sha256()
+        while part := response.read(1 << 20):
+            got.update(part)
+        equal("down", got.hexdigest(), digest.hexdigest())
+        check(memory(one) - before < 64 << 20, f"the gateway grew by {memory(one) - before} bytes")
+
+
+def memory(one: Service) -> int:
+    with open(f"/proc/{one.gateway()}/status") as status:
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) << 10
+
+
+@case
+def events() -> None:
+    """Everything that happens is told, in order, and again from any point on."""
+    with service("streams") as one:
+        stream = Events(one, f"{V}/events")
+        box = one.create()
+        one.shell(box, "exit 3")
+        one.destroy(box)
+        seen = []
+        for event, identity, data in stream:
+            if data["sandbox_id"] == box:
+                seen.append((event, int(identity), data))
+            if event == "sandbox.ended":
+                break
+        stream.close()
+        names = [event for event, _, _ in seen]
+        for name in ("sandbox.ready", "exec.started", "exec.ended", "sandbox.ended"):
+            check(name in names, f"{name} in {names}")
+        equal("in order", [identity for _, identity, _ in seen], sorted(identity for _, identity, _ in seen))
+        ended = next(data for event, _, data in seen if event == "exec.ended")
+        equal("exit code", ended["exit_code"], 3)
+        equal("reason", seen[-1][2]["reason"], "destroyed")
+        again = Events(one, f"{V}/events?after={seen[1][1]}")
+        for _, identity, _ in again:
+            check(int(identity) > seen[1][1], "only what came after")
+            if int(identity) >= seen[-1][1]:
+                break
+        again.close()
+
+
+@case
+def vanishing() -> None:
+    """Clients that vanish at each stage: their command is killed, nothing is left, nobody else notices."""
+    with service("streams") as one, sandbox(one) as box:
+        path = f"{V}/sandboxes/{box}/tools/execute"
+        body = json.dumps({"tool": "shell_exec", "arguments": {"command": "sleep 333"}}).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n"
+        whole = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        for length in (0, 1, 20, len(head), len(whole) - len(body), len(whole) - 1, len(whole)):
+            with socket.create_connection(("127.0.0.1", one.port)) as connection:
+                connection.sendall(whole[:length])
+                time.sleep(0.1)
+        eventually("its command is killed", lambda: "sleep 333" not in one.shell(box, "ps -eo args")["stdout"])
+        upload = f"PUT {V}/sandboxes/{box}/files/half HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n"
+        with socket.create_connection(("127.0.0.1", one.port)) as connection:
+            connection.sendall(f"{upload}Content-Length: 10000000\r\n\r\n".encode() + bytes(1 << 20))
+            time.sleep(0.2)
+        equal("half an upload", one.call("GET", f"{V}/sandboxes/{box}/files/half").status, 404)
+        one.shell(box, "head -c 50000000 /dev/zero > zeros")
+        for _ in range(5):
+            connection = one.connect()
+            headers = {"Authorization": f"Bearer {KEY}"}
+            connection.request("GET", f"{V}/sandboxes/{box}/files/zeros", headers=headers)
+            connection.getresponse().read(1000)
+            connection.close()
+        run = one.start_exec(box, command="yes", detach=False)
+        follower = one.connect()
+        headers = {"Authorization": f"Bearer {KEY}", **RAW}
+        follower.request("GET", f"{V}/execs/{run}/output?follow=true", headers=headers)
+        follower.getresponse().read(100000)
+        follower.close()
+        eventually("its last follower left", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+        eventually("no request is left", lambda: metric(one, "hutch_requests_in_flight") == 1)
+        equal("it works", one.shell(box, "echo on")["stdout"], "on\n")
+
+
+def metric(one: Service, name: str) -> float:
+    text = one.ok("GET", "/metrics").body.decode()
+    return float(next(line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")))
+
+
+@case
+def killed() -> None:
+    """kill -9 of the gateway: commands go on, their output has every byte, no recorded call is lost."""
+    lines = portion(1000000)
+    half = lines // 2
+    expected = hashlib.sha256("".join(f"{i}\n" for i in range(1, lines + 1)).encode()).hexdigest()
+    with service("streams") as one, sandbox(one) as box:
+        one.shell(box, "echo kept > file")
+        command = f"seq 1 {half}; sleep 1; seq {half + 1} {lines}"
+        run = one.start_exec(box, command=command, output_bytes=64 << 20)
+        ended = one.start_exec(box, command="echo ended before")
+        eventually("it prints", lambda: one.ok("GET", f"{V}/execs/{run}").json["output_next"] > 1000)
+        eventually("ended", lambda: one.ok("GET", f"{V}/execs/{ended}").json["status"] == "exited")
+        calls = one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").json["entries"]
+        before = one.gateway()
+        os.kill(before, signal.SIGKILL)
+        eventually("another gateway", lambda: one.gateway() not in (0, before) and answers(one))
+        equal("the sandbox is there", one.ok("GET", f"{V}/sandboxes/{box}").json["status"], "running")
+        got = hashlib.sha256(one.ok("GET", f"{V}/execs/{run}/output?follow=true", headers=RAW).body).hexdigest()
+        equal("every byte", got, expected)
+        equal("and its end", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 0)
+        equal("its files", one.shell(box, "cat file")["stdout"], "kept\n")
+        now = {entry["number"]: entry["hash"] for entry in one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").json["entries"]}
+        check(all(now.get(entry["number"]) == entry["hash"] for entry in calls), "no record was lost")
+        equal("what had ended", one.ok("GET", f"{V}/execs/{ended}").json["exit_code"], 0)
+        equal("its output", one.ok("GET", f"{V}/execs/{ended}/output", headers=RAW).body, b"ended before\n")
+        page = one.ok("GET", f"{V}/execs/{ended}/output?after=6").json
+        equal("a page of it", ("".join(chunk["data"] for chunk in page["chunks"]), page["more"]), ("before\n", False))
+
+
+def answers(one: Service) -> bool:
+    try:
+        return one.call("GET", "/healthz", key=None).status == 200
+    except OSError:
+        return False
+
+
+@case
+def drains() -> None:
+    """SIGTERM while streams are open: they end, the daemon ends with 0, in time."""
+    with service("streams", HUTCH_SERVER_DRAIN_SECONDS="2") as one:
+        box = one.create()
+        stream = Events(one, f"{V}/events")
+        run = one.start_exec(box, command="sleep 500")
+        follower = Events(one, f"{V}/execs/{run}/output?follow=true")
+        started = time.monotonic()
+        equal("it ends well", one.end(), 0)
+        check(time.monotonic() - started < 15, "in time")
+        stream.close()
+        follower.close()
+
+
+if __name__ == "__main__":
+    main()
