@@ -127,11 +127,6 @@ static int add(struct blocklist *list, const char *pattern, size_t length, uint3
     return 0;
 }
 
-int blocklist_add(struct blocklist *list, const char *pattern, struct error *err)
-{
-    return add(list, pattern, strlen(pattern), PCRE2_AUTO_CALLOUT, err);
-}
-
 static int add_lines(struct blocklist *list, const char *text, size_t length, uint32_t watched, struct error *err)
 {
     size_t line = 1;
@@ -158,6 +153,13 @@ int blocklist_add_lines(struct blocklist *list, const char *text, size_t length,
 int blocklist_add_defaults(struct blocklist *list, struct error *err)
 {
     return add_lines(list, defaults, sizeof defaults, 0, err);
+}
+
+int blocklist_add(struct blocklist *list, const char *pattern, struct error *err)
+{
+    if (strcmp(pattern, BLOCKLIST_DEFAULT) == 0)
+        return blocklist_add_defaults(list, err);
+    return add(list, pattern, strlen(pattern), PCRE2_AUTO_CALLOUT, err);
 }
 
 /* $IFS and ${IFS} are how blanks are written by those who hide them. */

@@ -15,6 +15,8 @@
 
 enum { BLOCKLIST_PATTERNS_MAX = 512, BLOCKLIST_PATTERN_MAX = 1024, BLOCKLIST_COMMAND_MAX = 128 << 10 };
 
+#define BLOCKLIST_DEFAULT "@default"
+
 struct blocklist;
 
 struct blocklist_verdict {
@@ -29,7 +31,7 @@ void blocklist_free(struct blocklist *list);
 /* The patterns that come with Hutch, from policy/blocklist. */
 _must_use_ int blocklist_add_defaults(struct blocklist *list, struct error *err);
 
-/* One more. An expression that does not compile is -EINVAL, and the error says where and why. */
+/* One more, or, for BLOCKLIST_DEFAULT, those that come with Hutch. An expression that does not compile is -EINVAL, and the error says where and why. */
 _must_use_ int blocklist_add(struct blocklist *list, const char *pattern, struct error *err);
 
 /* Patterns of a file, one per line, '#' at the start of a line for a comment. Errors name the line. */

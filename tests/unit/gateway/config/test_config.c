@@ -48,7 +48,7 @@ TEST(test_defaults)
     assert_int_equal(config->sandbox.limits.cpu_milli, 500);
     assert_int_equal(config->sandbox.limits.memory_mb, 512);
     assert_int_equal(config->sandbox.limits.timeout_seconds, 600);
-    assert_int_equal(config->sandbox.command_blocklist.count, 6);
+    assert_int_equal(config->sandbox.command_blocklist.count, 1);
     assert_int_equal(config->limits_per_ip_rate, 100);
     assert_int_equal(config->limits_per_ip_burst, 200);
     assert_int_equal(config->sandbox.id_first, 0x10000000);

@@ -324,9 +324,25 @@ TEST(bare_commands)
     }
 }
 
+TEST(the_default_has_a_name)
+{
+    struct blocklist *named = NULL;
+    struct blocklist *list = defaults();
+    struct error err;
+
+    assert_int_equal(blocklist_new(&named, &err), 0);
+    assert_int_equal(blocklist_add(named, BLOCKLIST_DEFAULT, &err), 0);
+    assert_int_equal(blocklist_count(named), blocklist_count(list));
+    assert_true(blocklist_check(named, "rm -rf /", 8).blocked);
+    assert_false(blocklist_check(named, "@default", 8).blocked);
+    blocklist_free(named);
+    blocklist_free(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_has_a_name),
         cmocka_unit_test(what_is_blocked_by_default),
         cmocka_unit_test(what_is_not),
         cmocka_unit_test(bad_utf8_and_nul_bytes),
