@@ -1,7 +1,7 @@
 # Hutch. Each goal says what it does and ends in a clear yes or no.
 #
 #   make                 build build/hutch and its helpers
-#   make run             set up, build, and show a sandboxed command's output
+#   make run             set up, build, start the service on ./state, and show a command through its API
 #   make test            set up, build, and run every test, plain and with ASan and UBSan
 #   make test-unit       unit tests and fuzz corpora        make test-integration   the real programs on the real kernel
 #   make test-adversarial  every attack of `hutch attack`, plain and with ASan
@@ -40,7 +40,7 @@ build-fuzz: | setup
 	@cmake --build --preset fuzz
 
 run: build
-	@tools/demo $(BUILD)/hutch
+	@tools/demo $(BUILD)
 
 test: build build-asan setup-vm
 	@tools/test $(BUILD) $(BUILD)/asan

@@ -23,22 +23,29 @@ struct ids {
     size_t room;
 };
 
+/* An exec that ran when the gateway ended, with all that was recorded of it. */
+struct pending {
+    const char *id;
+    struct ledger_exec recorded;
+    struct store_output_end end;
+    struct buf output;
+    struct exec_piece *pieces;
+    size_t piece_count;
+};
+
 /* One question to the store, and what is done with its answer. */
 struct question {
     struct adoption *adoption;
+    struct pending *execs; /* of the sandbox */
+    size_t exec_count;
+    struct pending *exec;
     bool is_answered;
     int result;
     uint64_t next;
     void (*take)(struct question *question, const struct store_page *page);
     struct ids *ids;
-    struct sandbox *sandbox;
-    const char *id;
     struct error *err;
     uint64_t last_channel;
-    struct store_output_end end;
-    struct buf output;
-    struct exec_piece *pieces;
-    size_t piece_count;
 };
 
 static void got_page(void *data, const struct store_page *page)
@@ -142,145 +149,42 @@ static void note_lost_sandbox(struct question *question, const struct store_sand
     question->adoption->lost++;
 }
 
-/* The row of one sandbox: it lives and is adopted, or it has ended. */
-static void take_sandbox(struct question *question, const struct store_page *page)
+/* The bytes moved while their buffer grew: now they stay. */
+static void place_pieces(struct pending *exec)
 {
-    struct adoption *adoption = question->adoption;
-    const struct store_sandbox *row = page->count > 0 ? &page->sandboxes[0] : NULL;
-    struct handover_sandbox *kept = row != NULL ? find_kept(adoption->handover, row->number) : NULL;
-    struct ledger_sandbox recorded;
-    enum sandbox_state state;
+    const uint8_t *at = exec->output.data;
 
-    if (row == NULL)
-        return;
-    if (kept == NULL || state_from(row->status, &state) < 0 || ledger_read_sandbox(row, &recorded) < 0) {
-        note_lost_sandbox(question, row);
-        return;
-    }
-    struct sandbox_adopted adopted = {.id = row->id,
-                                      .number = row->number,
-                                      .state = state,
-                                      .settings = &recorded.settings,
-                                      .created_ms = (uint64_t)row->created_ms,
-                                      .last_channel = question->last_channel,
-                                      .features = recorded.features,
-                                      .guest_fd = TAKE_FD(kept->guest_fd)};
-    question->result = ledger_know_sandbox(adoption->ledger, row->id);
-    if (question->result == 0 && sandbox_adopt(adoption->engine, &adopted, &question->sandbox, question->err) < 0) {
-        *question->err = (struct error){0};
-        note_lost_sandbox(question, row); /* the engine ends what it does not know */
-    }
-    json_decref(recorded.root);
-    adoption->sandboxes++;
-}
-
-static void got_end(void *data, const struct store_output_end *end)
-{
-    struct question *question = data;
-
-    question->is_answered = true;
-    question->result = end->result;
-    question->end = *end;
-}
-
-/* The bytes move while the buffer grows: their place is filled in at the end. */
-static int add_piece(struct question *question, enum exec_stream stream, size_t length)
-{
-    struct exec_piece *last = question->piece_count > 0 ? &question->pieces[question->piece_count - 1] : NULL;
-
-    if (last != NULL && last->stream == stream && last->length < PIECE_BYTES) {
-        last->length += length;
-        return 0;
-    }
-    if (question->piece_count == PIECES_MAX)
-        return -ENOBUFS;
-    question->pieces[question->piece_count++] = (struct exec_piece){.stream = stream, .length = length};
-    return 0;
-}
-
-static void take_output(struct question *question, const struct store_page *page)
-{
-    for (size_t i = 0; question->result == 0 && i < page->count; i++) {
-        const struct store_output *row = &page->outputs[i];
-        question->result = add_piece(question, row->stream == 1 ? EXEC_STDOUT : EXEC_STDERR, row->length);
-        if (question->result == 0)
-            question->result = buf_append(&question->output, row->data, row->length);
+    for (size_t i = 0; i < exec->piece_count; i++) {
+        exec->pieces[i].data = at;
+        at += exec->pieces[i].length;
     }
 }
 
-static void take_exec(struct question *question, const struct store_page *page)
+static int adopt_exec(struct adoption *adoption, struct sandbox *sandbox, const char *sandbox_id, struct pending *exec)
 {
-    const struct store_exec *row = page->count > 0 ? &page->execs[0] : NULL;
-    struct ledger_exec recorded;
-    struct exec *exec = NULL;
-    const uint8_t *at = question->output.data;
+    struct error err = {0};
+    struct exec *adopted = NULL;
+    const struct exec_adopted what = {.id = exec->id,
+                                      .owner = exec->recorded.owner,
+                                      .channel = exec->recorded.channel,
+                                      .settings = &exec->recorded.settings,
+                                      .started_ms = exec->recorded.started_ms,
+                                      .seq_first = exec->end.position - exec->output.length,
+                                      .offsets = {exec->end.offsets[0], exec->end.offsets[1]},
+                                      .pieces = exec->pieces,
+                                      .piece_count = exec->piece_count};
 
-    if (row == NULL)
-        return;
-    question->result = ledger_read_exec(row, &recorded);
-    if (question->result < 0)
-        return;
-    for (size_t i = 0; i < question->piece_count; i++) {
-        question->pieces[i].data = at;
-        at += question->pieces[i].length;
-    }
-    struct exec_adopted adopted = {.id = row->id,
-                                   .owner = row->owner,
-                                   .channel = row->channel,
-                                   .settings = &recorded.settings,
-                                   .started_ms = (uint64_t)row->started_ms,
-                                   .seq_first = question->end.position - question->output.length,
-                                   .offsets = {question->end.offsets[0], question->end.offsets[1]},
-                                   .pieces = question->pieces,
-                                   .piece_count = question->piece_count};
-    question->result = ledger_know_exec(question->adoption->ledger, row->id, row->sandbox, row->owner);
-    if (question->result == 0)
-        question->result = exec_adopt(question->sandbox, &adopted, &exec, question->err);
-    json_decref(recorded.root);
-    question->adoption->execs++;
-}
-
-static int read_output(struct question *question, const char *id)
-{
-    struct store *store = question->adoption->store;
-
-    int r = ask(question, query_output_end(store, id, got_end, question));
-    uint64_t position = question->end.first;
-    question->take = take_output;
-    while (r == 0 && position < question->end.position) {
-        size_t before = question->output.length;
-        r = ask(question, query_output(store, id, position, OUTPUT_PAGE, got_page, question));
-        if (question->output.length == before)
-            break;
-        position += question->output.length - before;
-    }
-    return r;
-}
-
-static int adopt_exec(struct adoption *adoption, struct sandbox *sandbox, const char *id, struct error *err)
-{
-    _cleanup_free_ struct exec_piece *pieces = calloc(PIECES_MAX, sizeof *pieces);
-    struct question question = {
-        .adoption = adoption, .sandbox = sandbox, .err = err, .output = buf_init(OUTPUT_MAX), .pieces = pieces};
-    struct exec_filter filter = {.id = id, .limit = 1};
-
-    if (pieces == NULL)
-        return error_set(err, ERROR_SYSTEM, ENOMEM, "adopting exec %s", id);
-    int r = read_output(&question, id);
-    if (r == -ENOBUFS || r == -ENOMEM) { /* it goes on all the same, from where its record ends */
-        question.piece_count = 0;
-        question.output.length = 0;
-        *err = (struct error){0};
-        r = 0;
-    }
-    question.take = take_exec;
+    place_pieces(exec);
+    int r = exec->recorded.root == NULL
+                ? -EINVAL
+                : ledger_know_exec(adoption->ledger, exec->id, sandbox_id, exec->recorded.owner);
     if (r == 0)
-        r = ask(&question, query_execs(adoption->store, &filter, got_page, &question));
-    buf_release(&question.output);
+        r = exec_adopt(sandbox, &what, &adopted, &err);
+    adoption->execs += r == 0;
     return r;
 }
 
-/* Of a sandbox that has ended; so have they. */
+/* Of a sandbox that has ended, or that could not be gone on with. */
 static int note_lost_exec(struct adoption *adoption, const char *id)
 {
     struct timespec now;
@@ -293,6 +197,150 @@ static int note_lost_exec(struct adoption *adoption, const char *id)
         return -ENOMEM;
     batch_set_exec(batch, &row);
     return batch_submit(batch, NULL, NULL) == NULL ? -ENOMEM : 0;
+}
+
+static struct sandbox *adopt_sandbox_row(struct question *question, const struct store_sandbox *row)
+{
+    struct adoption *adoption = question->adoption;
+    struct handover_sandbox *kept = find_kept(adoption->handover, row->number);
+    struct ledger_sandbox recorded;
+    struct sandbox *sandbox = NULL;
+    struct error err = {0};
+    enum sandbox_state state;
+
+    if (kept == NULL || state_from(row->status, &state) < 0 || ledger_read_sandbox(row, &recorded) < 0)
+        return NULL;
+    struct sandbox_adopted adopted = {.id = row->id,
+                                      .number = row->number,
+                                      .state = state,
+                                      .settings = &recorded.settings,
+                                      .created_ms = (uint64_t)row->created_ms,
+                                      .last_channel = question->last_channel,
+                                      .features = recorded.features,
+                                      .guest_fd = TAKE_FD(kept->guest_fd)};
+    if (ledger_know_sandbox(adoption->ledger, row->id) == 0 &&
+        sandbox_adopt(adoption->engine, &adopted, &sandbox, &err) == 0)
+        adoption->sandboxes++;
+    json_decref(recorded.root);
+    return sandbox;
+}
+
+/* The row of one sandbox: it lives and is adopted with its execs, or it has ended with them. */
+static void take_sandbox(struct question *question, const struct store_page *page)
+{
+    const struct store_sandbox *row = page->count > 0 ? &page->sandboxes[0] : NULL;
+    struct sandbox *sandbox = row != NULL ? adopt_sandbox_row(question, row) : NULL;
+
+    if (row != NULL && sandbox == NULL)
+        note_lost_sandbox(question, row);
+    for (size_t i = 0; question->result == 0 && i < question->exec_count; i++) {
+        struct pending *exec = &question->execs[i];
+        if (sandbox == NULL || adopt_exec(question->adoption, sandbox, row->id, exec) < 0)
+            question->result = note_lost_exec(question->adoption, exec->id);
+    }
+}
+
+static void got_end(void *data, const struct store_output_end *end)
+{
+    struct question *question = data;
+
+    question->is_answered = true;
+    question->result = end->result;
+    question->exec->end = *end;
+}
+
+/* Pieces that follow one another are one: the bytes find their place later. */
+static int add_piece(struct pending *exec, enum exec_stream stream, size_t length)
+{
+    struct exec_piece *last = exec->piece_count > 0 ? &exec->pieces[exec->piece_count - 1] : NULL;
+
+    if (last != NULL && last->stream == stream && last->length < PIECE_BYTES) {
+        last->length += length;
+        return 0;
+    }
+    if (exec->piece_count == PIECES_MAX)
+        return -ENOBUFS;
+    exec->pieces[exec->piece_count++] = (struct exec_piece){.stream = stream, .length = length};
+    return 0;
+}
+
+static void take_output(struct question *question, const struct store_page *page)
+{
+    for (size_t i = 0; question->result == 0 && i < page->count; i++) {
+        const struct store_output *row = &page->outputs[i];
+        question->result = add_piece(question->exec, row->stream == 1 ? EXEC_STDOUT : EXEC_STDERR, row->length);
+        if (question->result == 0)
+            question->result = buf_append(&question->exec->output, row->data, row->length);
+    }
+}
+
+static void take_exec(struct question *question, const struct store_page *page)
+{
+    if (page->count > 0)
+        question->result = ledger_read_exec(&page->execs[0], &question->exec->recorded);
+}
+
+static int read_output(struct question *question)
+{
+    struct store *store = question->adoption->store;
+    struct pending *exec = question->exec;
+
+    int r = ask(question, query_output_end(store, exec->id, got_end, question));
+    uint64_t position = exec->end.first;
+    question->take = take_output;
+    while (r == 0 && position < exec->end.position) {
+        size_t before = exec->output.length;
+        r = ask(question, query_output(store, exec->id, position, OUTPUT_PAGE, got_page, question));
+        if (exec->output.length == before)
+            break;
+        position += exec->output.length - before;
+    }
+    return r;
+}
+
+/* What can't be read of an exec leaves it without a past, or without settings; then it is lost. */
+static int read_exec(struct question *question, struct pending *exec, const char *id)
+{
+    struct exec_filter filter = {.id = id, .limit = 1};
+
+    *exec = (struct pending){.id = id, .output = buf_init(OUTPUT_MAX)};
+    question->exec = exec;
+    exec->pieces = calloc(PIECES_MAX, sizeof *exec->pieces);
+    if (exec->pieces == NULL)
+        return error_set(question->err, ERROR_SYSTEM, ENOMEM, "adopting exec %s", id);
+    int r = read_output(question);
+    if (r == -ENOBUFS || r == -ENOMEM) { /* it goes on all the same, from where its record ends */
+        exec->piece_count = 0;
+        exec->output.length = 0;
+        *question->err = (struct error){0};
+        r = 0;
+    }
+    question->take = take_exec;
+    return r < 0 ? r : ask(question, query_execs(question->adoption->store, &filter, got_page, question));
+}
+
+static void release_execs(struct question *question)
+{
+    for (size_t i = 0; question->execs != NULL && i < question->exec_count; i++) {
+        json_decref(question->execs[i].recorded.root);
+        buf_release(&question->execs[i].output);
+        free(question->execs[i].pieces);
+    }
+    free(question->execs);
+}
+
+static int read_execs(struct question *question, const struct ids *ids)
+{
+    int r = 0;
+
+    question->execs = calloc(ids->count + 1, sizeof *question->execs);
+    if (question->execs == NULL)
+        return error_set(question->err, ERROR_SYSTEM, ENOMEM, "adopting execs");
+    for (size_t i = 0; r == 0 && i < ids->count; i++) {
+        question->exec_count++;
+        r = read_exec(question, &question->execs[i], ids->items[i]);
+    }
+    return r;
 }
 
 static int list_live_execs(struct adoption *adoption, const char *sandbox, struct ids *ids, struct error *err)
@@ -316,19 +364,14 @@ static int adopt_sandbox(struct adoption *adoption, const char *id, struct error
     struct ids execs = {0};
 
     int r = ask(&question, query_execs(adoption->store, &newest, got_page, &question));
+    if (r == 0)
+        r = list_live_execs(adoption, id, &execs, err);
+    if (r == 0)
+        r = read_execs(&question, &execs);
     question.take = take_sandbox;
     if (r == 0)
         r = ask(&question, query_sandboxes(adoption->store, &filter, got_page, &question));
-    if (r == 0)
-        r = list_live_execs(adoption, id, &execs, err);
-    for (size_t i = 0; r == 0 && i < execs.count; i++) {
-        /* The loop has run since: it may be gone again. */
-        struct sandbox *sandbox = sandbox_find(adoption->engine, id, NULL);
-        if (sandbox == NULL || adopt_exec(adoption, sandbox, execs.items[i], err) < 0) {
-            *err = (struct error){0};
-            r = note_lost_exec(adoption, execs.items[i]);
-        }
-    }
+    release_execs(&question);
     free(execs.items);
     return r;
 }

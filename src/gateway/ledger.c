@@ -463,6 +463,14 @@ int ledger_read_sandbox(const struct store_sandbox *row, struct ledger_sandbox *
     return 0;
 }
 
+/* A row's strings live no longer than its callback: these live as long as the settings. */
+static const char *keep(json_t *root, const char *name, const char *text)
+{
+    if (text == NULL || json_object_set_new(root, name, json_string(text)) < 0)
+        return NULL;
+    return json_string_value(json_object_get(root, name));
+}
+
 int ledger_read_exec(const struct store_exec *row, struct ledger_exec *ret_exec)
 {
     json_t *root = row->settings != NULL ? json_loads(row->settings, 0, NULL) : NULL;
@@ -471,9 +479,12 @@ int ledger_read_exec(const struct store_exec *row, struct ledger_exec *ret_exec)
         return -EINVAL;
     *ret_exec = (struct ledger_exec){
         .root = root,
-        .settings = {.shell = row->command,
-                     .folder = row->folder,
-                     .agent = row->agent,
+        .channel = row->channel,
+        .started_ms = (uint64_t)row->started_ms,
+        .owner = keep(root, "owner", row->owner),
+        .settings = {.shell = keep(root, "command", row->command),
+                     .folder = keep(root, "folder", row->folder),
+                     .agent = keep(root, "agent", row->agent),
                      .extra = json_string_value(json_object_get(root, "extra")),
                      .uid = (uint32_t)number_of(root, "uid"),
                      .filter = (uint8_t)number_of(root, "filter"),

@@ -40,8 +40,12 @@ struct ledger_sandbox {
 
 _must_use_ int ledger_read_sandbox(const struct store_sandbox *row, struct ledger_sandbox *ret_sandbox);
 
+/* It outlives the row. */
 struct ledger_exec {
     struct exec_settings settings;
+    const char *owner;
+    uint64_t channel;
+    uint64_t started_ms;
     json_t *root;
 };
 
