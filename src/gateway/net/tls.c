@@ -9,6 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     PEM_MOST = 1 << 20,
@@ -157,6 +158,8 @@ static int read_pem(int fd, const char *what, struct buf *buf, struct error *err
     uint8_t piece[4096];
     ssize_t n;
 
+    /* Somebody may have read it before us: who checked the pair, or the gateway that we follow. */
+    (void)lseek(fd, 0, SEEK_SET);
     while ((n = fd_read_all(fd, piece, sizeof piece)) > 0) {
         if (buf_append(buf, piece, (size_t)n) < 0)
             return error_set(err, ERROR_LIMIT, EFBIG, "reading the TLS %s", what);
