@@ -12,7 +12,11 @@ import tempfile
 from kernel import Kernel, Unavailable
 
 # Beside the essential packages, and with what they depend on. Node may have come from elsewhere.
-PACKAGES = "python3 procps iproute2 kmod mount e2fsprogs mawk vim-tiny less libcmocka0 libseccomp2".split()
+PACKAGES = (
+    "python3 procps iproute2 kmod mount e2fsprogs mawk vim-tiny less libcmocka0 libseccomp2 openssl"
+    " libuv1 libssl3 libjansson4 libfyaml0 libsqlite3-0 libpcre2-8-0 libsodium23"
+).split()
+USERS = {"hutch": 990, "hutch-airlock": 991}
 WELCOME = ["nodejs"]
 LEFT_OUT = re.compile(
     r"/usr/(include|games|src|share/(doc|doc-base|man|info|locale|lintian|bash-completion|perl.*|i18n|zoneinfo)"
@@ -99,6 +103,11 @@ def _make_etc(root: pathlib.Path) -> None:
         (root / "etc" / name).write_text(text, encoding="ascii")
     for name in ("passwd", "group"):
         shutil.copy(f"/usr/share/base-passwd/{name}.master", root / "etc" / name)
+    for name, number in USERS.items():
+        with open(root / "etc/passwd", "a", encoding="ascii") as file:
+            file.write(f"{name}:x:{number}:{number}::/nonexistent:/usr/sbin/nologin\n")
+        with open(root / "etc/group", "a", encoding="ascii") as file:
+            file.write(f"{name}:x:{number}:\n")
     subprocess.run(["ldconfig", "-r", str(root)], check=True)
 
 

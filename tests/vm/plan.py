@@ -8,7 +8,21 @@ import subprocess
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PLACE = "/opt/hutch"
-ELSEWHERE = {"integration-links": "looks at how the programs were linked, which no kernel changes"}
+# Names as regular expressions. What is asked for by name with --only runs all the same, but for the first.
+NOWHERE = "integration-links"
+ELSEWHERE = {
+    NOWHERE: "looks at how the programs were linked, which no kernel changes",
+    "unit-gateway-.*|fuzz-.*": "of what no kernel changes",
+    "integration-(hutchd|api.*|engine)": "takes minutes in emulation; --only runs it",
+}
+
+
+def why_not(name: str, is_wanted: bool) -> str:
+    """Why this test does not run in the machine, or nothing."""
+    for pattern, reason in ELSEWHERE.items():
+        if re.fullmatch(pattern, name) and not (is_wanted and pattern != NOWHERE):
+            return reason
+    return ""
 # Verbs that are a test by themselves, with the label of the tests that run them anyway.
 VERBS = {"doctor": "", "attack": "adversarial"}
 VERB_SECONDS = 300

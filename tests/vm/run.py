@@ -67,11 +67,12 @@ def prepare(options: argparse.Namespace, folder: pathlib.Path) -> tuple[kernel.K
     chosen = kernel.get(options.kernel, folder / "kernel")
     disk.make_root(chosen, folder)
     found = [test for test in plan.find_tests(options.build, options.label) if re.search(options.only, test["name"])]
-    for test in found:
-        if test["name"] in plan.ELSEWHERE:
-            print(f"ok - {test['name']} # SKIP {plan.ELSEWHERE[test['name']]}")
+    reasons = {test["name"]: plan.why_not(test["name"], options.only != "") for test in found}
+    for name, reason in reasons.items():
+        if reason:
+            print(f"ok - {name} # SKIP {reason}")
     luggage = plan.Luggage(options.build)
-    tests = [luggage.pack(test) for test in found if test["name"] not in plan.ELSEWHERE]
+    tests = [luggage.pack(test) for test in found if not reasons[test["name"]]]
     words = {"release": chosen.release, "tests": tests}
     disk.make_tests(luggage.files, {"plan.json": json.dumps(words)}, folder)
     disk.make_initramfs(chosen, options.build / "tests/vm/first", folder)
