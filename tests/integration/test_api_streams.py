@@ -37,9 +37,11 @@ def execs() -> None:
         equal("by a signal", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 143)
         equal("signal after the end", one.call("POST", f"{V}/execs/{run}/signal", {"signal": "TERM"}).status, 409)
         one.ok("DELETE", f"{V}/execs/{run}", status=204)
-        equal("forgotten", one.call("GET", f"{V}/execs/{run}").status, 404)
+        equal("its result stays", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 143)
         run = one.start_exec(box, command="sleep 101 & sleep 102")
         one.ok("DELETE", f"{V}/execs/{run}", status=204)
+        eventually("killed", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+        equal("and it says so", one.ok("GET", f"{V}/execs/{run}").json["killed"], True)
         eventually("the whole tree", lambda: "sleep" not in one.shell(box, "ps -eo args")["stdout"])
         for body, part in (
             ({}, "command"),

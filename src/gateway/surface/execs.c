@@ -175,7 +175,7 @@ void execs_delete(struct request *request)
 
     if (exec == NULL)
         return;
-    exec_forget(exec);
+    exec_kill(exec);
     call_answer_empty(call, 204);
 }
 
