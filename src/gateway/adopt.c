@@ -252,6 +252,8 @@ static void got_end(void *data, const struct store_output_end *end)
 /* Pieces that follow one another are one: the bytes find their place later. */
 static int add_piece(struct pending *exec, enum exec_stream stream, size_t length)
 {
+    if (exec->pieces == NULL)
+        return -ENOMEM;
     struct exec_piece *last = exec->piece_count > 0 ? &exec->pieces[exec->piece_count - 1] : NULL;
 
     if (last != NULL && last->stream == stream && last->length < PIECE_BYTES) {
@@ -302,11 +304,11 @@ static int read_output(struct question *question)
 static int read_exec(struct question *question, struct pending *exec, const char *id)
 {
     struct exec_filter filter = {.id = id, .limit = 1};
+    struct exec_piece *pieces = calloc(PIECES_MAX, sizeof *pieces);
 
-    *exec = (struct pending){.id = id, .output = buf_init(OUTPUT_MAX)};
+    *exec = (struct pending){.id = id, .output = buf_init(OUTPUT_MAX), .pieces = pieces};
     question->exec = exec;
-    exec->pieces = calloc(PIECES_MAX, sizeof *exec->pieces);
-    if (exec->pieces == NULL)
+    if (pieces == NULL)
         return error_set(question->err, ERROR_SYSTEM, ENOMEM, "adopting exec %s", id);
     int r = read_output(question);
     if (r == -ENOBUFS || r == -ENOMEM) { /* it goes on all the same, from where its record ends */

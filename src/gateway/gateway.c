@@ -468,8 +468,10 @@ int gateway_run(struct handover *handover)
     struct gateway *gateway = calloc(1, sizeof *gateway);
     struct error err = {0};
 
-    if (gateway == NULL || sodium_init() < 0 || uv_loop_init(&gateway->loop) < 0)
+    if (gateway == NULL || sodium_init() < 0 || uv_loop_init(&gateway->loop) < 0) {
+        free(gateway);
         return 1;
+    }
     gateway->handover = handover;
     gateway->log = (struct log){.fd = STDERR_FILENO,
                                 .level = (enum log_level)config->logging_level,

@@ -29,6 +29,7 @@ ETC = {
     "hostname": "ordinary\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "fstab": "",
+    "ssl/openssl.cnf": "[req]\ndistinguished_name = name\n[name]\n",
 }
 ROOT_SIZE, TESTS_SIZE = "1G", "128M"
 
@@ -100,6 +101,7 @@ def _copy_packages(root: pathlib.Path, packages: list[str]) -> None:
 
 def _make_etc(root: pathlib.Path) -> None:
     for name, text in ETC.items():
+        (root / "etc" / name).parent.mkdir(exist_ok=True)
         (root / "etc" / name).write_text(text, encoding="ascii")
     for name in ("passwd", "group"):
         shutil.copy(f"/usr/share/base-passwd/{name}.master", root / "etc" / name)

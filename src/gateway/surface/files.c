@@ -105,7 +105,7 @@ static void set_name(struct transfer *transfer)
     size_t length = (size_t)snprintf(value, sizeof value, "attachment; filename=\"");
 
     for (const char *at = slash != NULL ? slash + 1 : transfer->path; *at != '\0' && length < sizeof value - 2; at++)
-        value[length++] = *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '_';
+        value[length++] = (char)(*at >= ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '_');
     value[length++] = '"';
     value[length] = '\0';
     ignore_result(request_set_header(transfer->call->request, "Content-Disposition", value)); /* a convenience */

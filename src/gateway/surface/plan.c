@@ -355,7 +355,7 @@ static int fill_settings(struct call *call, const struct plan_body *body, const 
         choose(body->idle_timeout_seconds, profile != NULL ? profile->idle_timeout_seconds : CONFIG_NOT_GIVEN,
                config->sandbox.idle_timeout_seconds);
 
-    if (is_writable && strcmp(template_name, "host") == 0)
+    if (is_writable && (template_name == NULL || strcmp(template_name, "host") == 0))
         return error_set(err, ERROR_UNSUPPORTED, 0, "root: rw needs a template that is a folder, not host");
     plan->limits = choose_limits(&body->limits, profile, &config->sandbox.limits);
     fill_class(&plan->limits, template_name, is_root, is_writable, &settings->class, &settings->limits);

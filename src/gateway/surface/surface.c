@@ -45,15 +45,17 @@ static int policy_init(struct surface_policy *policy, const struct config *confi
     int r = compile(&config->sandbox.command_blocklist, &made.standard, err);
     if (r < 0)
         return r;
-    made.profiles = calloc(config->profile_count + 1, sizeof *made.profiles);
-    if (made.profiles == NULL)
-        r = error_set(err, ERROR_SYSTEM, ENOMEM, "reading the profiles");
+    made.profiles = calloc(config->profile_count + 1, sizeof(void *));
+    if (made.profiles == NULL) {
+        blocklist_free(made.standard);
+        ignore_result(error_set(err, ERROR_SYSTEM, ENOMEM, "reading the profiles"));
+        return -ENOMEM;
+    }
     for (size_t i = 0; r == 0 && i < config->profile_count; i++) {
         if (config->profiles[i].command_blocklist.given)
             r = compile(&config->profiles[i].command_blocklist, &made.profiles[i], err);
     }
     if (r < 0) {
-        made.profile_count = made.profiles == NULL ? 0 : made.profile_count;
         policy_release(&made);
         return r;
     }
