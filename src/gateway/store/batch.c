@@ -41,8 +41,8 @@ struct store_call *batch_submit(struct batch *batch, store_done_fn done, void *d
     batch->done = done;
     call->data = data;
     call->deliver = deliver;
-    call->bytes += call->arena.used;
-    if (call->arena.full)
+    call->bytes += call->scratch.used;
+    if (call->scratch.full)
         call->result =
             error_set(&call->error, ERROR_LIMIT, ENOBUFS, "recording more than %d bytes at once", (int)BATCH_BYTES_MAX);
     core_submit(call->store, call);
@@ -51,7 +51,7 @@ struct store_call *batch_submit(struct batch *batch, store_done_fn done, void *d
 
 static struct op *add(struct batch *batch, enum op_type type)
 {
-    struct op *op = arena_take(&batch->call.arena, sizeof *op);
+    struct op *op = scratch_take(&batch->call.scratch, sizeof *op);
 
     if (op == NULL)
         return NULL;
@@ -64,7 +64,7 @@ static struct op *add(struct batch *batch, enum op_type type)
     return op;
 }
 
-#define COPY(field) ((field) = arena_copy_text(&batch->call.arena, (field)))
+#define COPY(field) ((field) = scratch_copy_text(&batch->call.scratch, (field)))
 
 static void add_sandbox(struct batch *batch, enum op_type type, const struct store_sandbox *sandbox)
 {
@@ -133,7 +133,7 @@ void batch_add_output(struct batch *batch, const struct store_output *output)
         return;
     op->output = *output;
     COPY(op->output.exec);
-    op->output.data = arena_copy(&batch->call.arena, output->data, output->length);
+    op->output.data = scratch_copy(&batch->call.scratch, output->data, output->length);
 }
 
 static int64_t now_ms(void)

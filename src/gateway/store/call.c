@@ -45,7 +45,7 @@ void *call_new(struct store *store, size_t size, size_t cap)
     if (call == NULL)
         return NULL;
     call->store = store;
-    call->arena = arena_init(cap);
+    call->scratch = scratch_init(cap);
     call->bytes = size;
     return call;
 }
@@ -54,7 +54,7 @@ void call_free(struct store_call *call)
 {
     if (call == NULL)
         return;
-    arena_release(&call->arena);
+    scratch_release(&call->scratch);
     free(call);
 }
 

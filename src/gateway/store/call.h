@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "gateway/store/arena.h"
+#include "gateway/store/scratch.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum call_kind { CALL_QUERY, CALL_BATCH, CALL_PRUNE };
 struct store_call {
     struct store_call *next;
     struct store *store;
-    struct arena arena;
+    struct scratch scratch;
     void (*deliver)(struct store_call *call); /* on the loop's thread */
     void *data;
     bool cancelled;

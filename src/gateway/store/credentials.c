@@ -170,12 +170,12 @@ static bool is_sane(const struct store_key *key)
 
 static int load_key(struct credentials *credentials, sqlite3_stmt *statement)
 {
-    struct arena arena = arena_init(1 << 20);
+    struct scratch scratch = scratch_init(1 << 20);
     struct store_key key;
     int r = 0;
 
-    rows_read_key(&arena, statement, &key);
-    if (!arena.full && is_sane(&key)) {
+    rows_read_key(&scratch, statement, &key);
+    if (!scratch.full && is_sane(&key)) {
         struct entry **slot = find(credentials, key.hash);
         if (*slot == NULL) {
             *slot = new_entry(&key);
@@ -183,7 +183,7 @@ static int load_key(struct credentials *credentials, sqlite3_stmt *statement)
         }
         r = *slot != NULL ? 0 : -ENOMEM;
     }
-    arena_release(&arena);
+    scratch_release(&scratch);
     return r;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Queries and the reader's thread. Each query carries the function that runs it on the reader's thread; what that finds
- * lies in the query's own arena until it is delivered.
+ * lies in the query's own scratch until it is delivered.
  */
 #include "gateway/store/query.h"
 
@@ -18,7 +18,7 @@ enum {
     OUTPUT_BYTES_MAX = QUERY_BYTES_MAX / 2
 };
 
-typedef void (*read_row_fn)(struct arena *arena, sqlite3_stmt *statement, void *row);
+typedef void (*read_row_fn)(struct scratch *scratch, sqlite3_stmt *statement, void *row);
 
 struct query {
     struct store_call call;
@@ -68,7 +68,7 @@ static struct query *new_query(struct store *store, void *data)
 
 static struct store_call *submit(struct query *query)
 {
-    if (query->call.arena.full)
+    if (query->call.scratch.full)
         query->call.result = error_set(&query->call.error, ERROR_LIMIT, ENOBUFS, "asking for a name that is too long");
     core_submit(query->call.store, &query->call);
     return &query->call;
@@ -80,18 +80,18 @@ static struct store_call *submit(struct query *query)
  */
 static int run_page(struct query *query, struct database *database, struct error *err)
 {
-    struct arena *arena = &query->call.arena;
+    struct scratch *scratch = &query->call.scratch;
     size_t count = query->page.count;
 
     if (query->rows == NULL)
-        query->rows = arena_take(arena, query->limit * query->row_size);
+        query->rows = scratch_take(scratch, query->limit * query->row_size);
     sqlite3_stmt *statement =
         query->rows != NULL ? database_bind(database, query->statement, query->values, query->value_count, err) : NULL;
     int r = statement != NULL ? database_step(database, statement, err) : -ENOMEM;
 
     for (; r > 0 && count < query->limit; r = database_step(database, statement, err)) {
-        query->read_row(arena, statement, query->rows + count * query->row_size);
-        if (arena->full)
+        query->read_row(scratch, statement, query->rows + count * query->row_size);
+        if (scratch->full)
             break;
         count++;
     }
@@ -110,7 +110,7 @@ static int run_page(struct query *query, struct database *database, struct error
 
 static struct value text_value(struct query *query, const char *text)
 {
-    return VALUE_OF_TEXT(arena_copy_text(&query->call.arena, text));
+    return VALUE_OF_TEXT(scratch_copy_text(&query->call.scratch, text));
 }
 
 static void set_page(struct query *query, enum statement statement, size_t limit, uint64_t cursor, size_t row_size,
@@ -270,7 +270,7 @@ static bool read_piece(struct query *query, sqlite3_stmt *statement, struct stor
     output.position += skip;
     output.offset += skip;
     output.length -= skip;
-    output.data = arena_copy(&query->call.arena, data + skip, output.length);
+    output.data = scratch_copy(&query->call.scratch, data + skip, output.length);
     *ret_output = output;
     return true;
 }
@@ -285,7 +285,7 @@ static int read_pieces(struct query *query, struct database *database, sqlite3_s
     for (; r > 0 && count < OUTPUT_PIECES_MAX && bytes < query->bytes; r = database_step(database, statement, err)) {
         if (!read_piece(query, statement, &outputs[count]))
             continue;
-        if (query->call.arena.full)
+        if (query->call.scratch.full)
             break;
         bytes += outputs[count].length;
         count++;
@@ -303,7 +303,7 @@ static int run_output(struct query *query, struct database *database, struct err
 {
     int64_t row = 0;
     int r = find_exec(query, database, &row, err);
-    struct store_output *outputs = arena_take(&query->call.arena, OUTPUT_PIECES_MAX * sizeof *outputs);
+    struct store_output *outputs = scratch_take(&query->call.scratch, OUTPUT_PIECES_MAX * sizeof *outputs);
 
     if (r < 0)
         return r;
@@ -322,7 +322,7 @@ struct store_call *query_output(struct store *store, const char *exec, uint64_t 
         return NULL;
     query->page_done = done;
     query->run = run_output;
-    query->exec = arena_copy_text(&query->call.arena, exec);
+    query->exec = scratch_copy_text(&query->call.scratch, exec);
     query->position = position > INT64_MAX ? INT64_MAX : position;
     query->bytes = bytes > OUTPUT_BYTES_MAX ? OUTPUT_BYTES_MAX : bytes;
     return submit(query);
@@ -373,7 +373,7 @@ struct store_call *query_output_end(struct store *store, const char *exec, store
     query->call.deliver = deliver_end;
     query->end_done = done;
     query->run = run_output_end;
-    query->exec = arena_copy_text(&query->call.arena, exec);
+    query->exec = scratch_copy_text(&query->call.scratch, exec);
     return submit(query);
 }
 

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-static const char *text(struct arena *arena, sqlite3_stmt *statement, int column)
+static const char *text(struct scratch *scratch, sqlite3_stmt *statement, int column)
 {
-    return arena_copy_text(arena, (const char *)sqlite3_column_text(statement, column));
+    return scratch_copy_text(scratch, (const char *)sqlite3_column_text(statement, column));
 }
 
 static uint64_t number(sqlite3_stmt *statement, int column)
@@ -22,19 +22,19 @@ bool rows_read_hash(sqlite3_stmt *statement, int column, uint8_t ret_hash[STORE_
     return true;
 }
 
-void rows_read_sandbox(struct arena *arena, sqlite3_stmt *statement, void *ret_sandbox)
+void rows_read_sandbox(struct scratch *scratch, sqlite3_stmt *statement, void *ret_sandbox)
 {
     *(struct store_sandbox *)ret_sandbox = (struct store_sandbox){
         .row = number(statement, 0),
         .number = number(statement, 1),
-        .id = text(arena, statement, 2),
-        .owner = text(arena, statement, 3),
-        .agent = text(arena, statement, 4),
-        .status = text(arena, statement, 5),
-        .template_name = text(arena, statement, 6),
-        .profile = text(arena, statement, 7),
-        .settings = text(arena, statement, 8),
-        .reason = text(arena, statement, 9),
+        .id = text(scratch, statement, 2),
+        .owner = text(scratch, statement, 3),
+        .agent = text(scratch, statement, 4),
+        .status = text(scratch, statement, 5),
+        .template_name = text(scratch, statement, 6),
+        .profile = text(scratch, statement, 7),
+        .settings = text(scratch, statement, 8),
+        .reason = text(scratch, statement, 9),
         .created_ms = sqlite3_column_int64(statement, 10),
         .expires_ms = sqlite3_column_int64(statement, 11),
         .ended_ms = sqlite3_column_int64(statement, 12),
@@ -42,20 +42,20 @@ void rows_read_sandbox(struct arena *arena, sqlite3_stmt *statement, void *ret_s
     };
 }
 
-void rows_read_exec(struct arena *arena, sqlite3_stmt *statement, void *ret_exec)
+void rows_read_exec(struct scratch *scratch, sqlite3_stmt *statement, void *ret_exec)
 {
     *(struct store_exec *)ret_exec = (struct store_exec){
         .row = number(statement, 0),
-        .id = text(arena, statement, 1),
-        .sandbox = text(arena, statement, 2),
-        .owner = text(arena, statement, 3),
-        .agent = text(arena, statement, 4),
+        .id = text(scratch, statement, 1),
+        .sandbox = text(scratch, statement, 2),
+        .owner = text(scratch, statement, 3),
+        .agent = text(scratch, statement, 4),
         .channel = number(statement, 5),
-        .command = text(arena, statement, 6),
-        .folder = text(arena, statement, 7),
-        .settings = text(arena, statement, 8),
+        .command = text(scratch, statement, 6),
+        .folder = text(scratch, statement, 7),
+        .settings = text(scratch, statement, 8),
         .flags = number(statement, 9),
-        .state = text(arena, statement, 10),
+        .state = text(scratch, statement, 10),
         .started_ms = sqlite3_column_int64(statement, 11),
         .deadline_ms = sqlite3_column_int64(statement, 12),
         .ended_ms = sqlite3_column_int64(statement, 13),
@@ -70,20 +70,20 @@ void rows_read_exec(struct arena *arena, sqlite3_stmt *statement, void *ret_exec
     };
 }
 
-void rows_read_audit(struct arena *arena, sqlite3_stmt *statement, void *ret_audit)
+void rows_read_audit(struct scratch *scratch, sqlite3_stmt *statement, void *ret_audit)
 {
     struct store_audit *audit = ret_audit;
 
     *audit = (struct store_audit){
         .number = number(statement, 0),
         .time_ms = sqlite3_column_int64(statement, 1),
-        .principal = text(arena, statement, 2),
-        .agent = text(arena, statement, 3),
-        .sandbox = text(arena, statement, 4),
-        .exec = text(arena, statement, 5),
-        .action = text(arena, statement, 6),
+        .principal = text(scratch, statement, 2),
+        .agent = text(scratch, statement, 3),
+        .sandbox = text(scratch, statement, 4),
+        .exec = text(scratch, statement, 5),
+        .action = text(scratch, statement, 6),
         .verdict = (enum store_verdict)number(statement, 7),
-        .detail = text(arena, statement, 8),
+        .detail = text(scratch, statement, 8),
     };
     audit->with_output = rows_read_hash(statement, 9, audit->output_hash);
     (void)rows_read_hash(statement, 10, audit->previous);
@@ -113,16 +113,16 @@ bool rows_is_audit_sane(sqlite3_stmt *statement)
     return sane && is_hash(statement, 10) && is_hash(statement, 11);
 }
 
-void rows_read_key(struct arena *arena, sqlite3_stmt *statement, void *ret_key)
+void rows_read_key(struct scratch *scratch, sqlite3_stmt *statement, void *ret_key)
 {
     struct store_key *key = ret_key;
 
     *key = (struct store_key){
         .row = number(statement, 0),
-        .id = text(arena, statement, 1),
-        .name = text(arena, statement, 2),
+        .id = text(scratch, statement, 1),
+        .name = text(scratch, statement, 2),
         .scope = (enum store_scope)number(statement, 4),
-        .agent = text(arena, statement, 5),
+        .agent = text(scratch, statement, 5),
         .created_ms = sqlite3_column_int64(statement, 6),
         .expires_ms = sqlite3_column_int64(statement, 7),
         .revoked_ms = sqlite3_column_int64(statement, 8),
@@ -131,10 +131,10 @@ void rows_read_key(struct arena *arena, sqlite3_stmt *statement, void *ret_key)
     (void)rows_read_hash(statement, 3, key->hash);
 }
 
-void rows_read_setting(struct arena *arena, sqlite3_stmt *statement, void *ret_setting)
+void rows_read_setting(struct scratch *scratch, sqlite3_stmt *statement, void *ret_setting)
 {
     *(struct store_setting *)ret_setting = (struct store_setting){
-        .name = text(arena, statement, 0),
-        .value = text(arena, statement, 1),
+        .name = text(scratch, statement, 0),
+        .value = text(scratch, statement, 1),
     };
 }

@@ -101,16 +101,16 @@ static int check_output(struct database *database, const struct store_audit *aud
 
 static int check_record(struct verify *verify, struct database *database, sqlite3_stmt *statement, struct error *err)
 {
-    struct arena arena = arena_init(ROW_BYTES_MAX);
+    struct scratch scratch = scratch_init(ROW_BYTES_MAX);
     struct store_audit audit;
     uint8_t hash[STORE_HASH_BYTES];
     int r = 1;
 
-    rows_read_audit(&arena, statement, &audit);
+    rows_read_audit(&scratch, statement, &audit);
     chain_hash_audit(&audit, hash);
     if (audit.number != verify->at.number + 1)
         r = blame(verify, verify->at.number + 1, "is missing");
-    else if (arena.full || !rows_is_audit_sane(statement) || !is_same(hash, audit.hash))
+    else if (scratch.full || !rows_is_audit_sane(statement) || !is_same(hash, audit.hash))
         r = blame(verify, audit.number, "was changed after it was written");
     else if (!is_same(audit.previous, verify->at.hash))
         r = blame(verify, audit.number, "does not follow from the one before it");
@@ -121,7 +121,7 @@ static int check_record(struct verify *verify, struct database *database, sqlite
         memcpy(verify->at.hash, audit.hash, STORE_HASH_BYTES);
         verify->checked++;
     }
-    arena_release(&arena);
+    scratch_release(&scratch);
     return r < 0 ? r : 0;
 }
 

@@ -1,15 +1,15 @@
-#include "gateway/store/arena.h"
+#include "gateway/store/scratch.h"
 #include "test.h"
 
 #include <stdalign.h>
 
 TEST(memory_is_zeroed_aligned_and_apart)
 {
-    struct arena arena = arena_init(1 << 20);
+    struct scratch scratch = scratch_init(1 << 20);
     unsigned char *pieces[100];
 
     for (size_t i = 0; i < COUNT(pieces); i++) {
-        pieces[i] = arena_take(&arena, i * 50 + 1);
+        pieces[i] = scratch_take(&scratch, i * 50 + 1);
         assert_non_null(pieces[i]);
         assert_int_equal((uintptr_t)pieces[i] % alignof(max_align_t), 0);
         for (size_t j = 0; j < i * 50 + 1; j++)
@@ -18,42 +18,42 @@ TEST(memory_is_zeroed_aligned_and_apart)
     }
     for (size_t i = 0; i < COUNT(pieces); i++)
         assert_int_equal(pieces[i][i * 50], i + 1);
-    arena_release(&arena);
+    scratch_release(&scratch);
 }
 
 TEST(full_is_full)
 {
-    struct arena arena = arena_init(1000);
+    struct scratch scratch = scratch_init(1000);
 
-    assert_non_null(arena_take(&arena, 900));
-    assert_false(arena.full);
-    assert_null(arena_take(&arena, 200));
-    assert_true(arena.full);
-    assert_null(arena_take(&arena, 1)); /* it would fit, but something before it is missing */
-    arena_release(&arena);
+    assert_non_null(scratch_take(&scratch, 900));
+    assert_false(scratch.full);
+    assert_null(scratch_take(&scratch, 200));
+    assert_true(scratch.full);
+    assert_null(scratch_take(&scratch, 1)); /* it would fit, but something before it is missing */
+    scratch_release(&scratch);
 }
 
 TEST(a_size_that_overflows_is_too_much)
 {
-    struct arena arena = arena_init(1000);
+    struct scratch scratch = scratch_init(1000);
 
-    assert_null(arena_take(&arena, SIZE_MAX));
-    assert_true(arena.full);
-    arena_release(&arena);
+    assert_null(scratch_take(&scratch, SIZE_MAX));
+    assert_true(scratch.full);
+    scratch_release(&scratch);
 }
 
 TEST(copies)
 {
-    struct arena arena = arena_init(1000);
+    struct scratch scratch = scratch_init(1000);
     char text[] = "text";
 
-    const char *copy = arena_copy_text(&arena, text);
+    const char *copy = scratch_copy_text(&scratch, text);
     text[0] = 'x';
     assert_string_equal(copy, "text");
-    assert_null(arena_copy_text(&arena, NULL));
-    assert_null(arena_copy(&arena, NULL, 5));
-    assert_false(arena.full);
-    arena_release(&arena);
+    assert_null(scratch_copy_text(&scratch, NULL));
+    assert_null(scratch_copy(&scratch, NULL, 5));
+    assert_false(scratch.full);
+    scratch_release(&scratch);
 }
 
 int main(void)
