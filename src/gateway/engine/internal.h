@@ -310,7 +310,7 @@ _must_use_ int sandbox_open_link(struct sandbox *sandbox, int fd);
 
 /* sandbox_requests.c */
 struct request *request_ask(struct sandbox *sandbox, const struct wire_message *message, struct error *err);
-void request_answer(struct sandbox *sandbox, const struct wire_message *message, const struct error *err);
+void request_answered(struct sandbox *sandbox, const struct wire_message *message, const struct error *err);
 void request_fail_all(struct sandbox *sandbox, const struct error *err);
 void sandbox_exec_ended(struct sandbox *sandbox); /* perhaps it was the last that a stop waits for */
 

@@ -300,7 +300,7 @@ static void heard_refused(struct sandbox *sandbox, const struct wire_refused *re
     if (sandbox->requests == NULL || sandbox->requests->type == WIRE_DESTROY)
         vanish(sandbox);
     else
-        request_answer(sandbox, NULL, &err);
+        request_answered(sandbox, NULL, &err);
 }
 
 void sandbox_heard(struct sandbox *sandbox, const struct wire_message *message, int *fds, size_t fd_count)
@@ -323,7 +323,7 @@ void sandbox_heard(struct sandbox *sandbox, const struct wire_message *message, 
         }
         return;
     default:
-        request_answer(sandbox, message, NULL);
+        request_answered(sandbox, message, NULL);
     }
 }
 

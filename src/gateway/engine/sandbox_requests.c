@@ -48,7 +48,7 @@ static void finish(struct sandbox *sandbox, struct request *request, const struc
     free(request);
 }
 
-void request_answer(struct sandbox *sandbox, const struct wire_message *message, const struct error *err)
+void request_answered(struct sandbox *sandbox, const struct wire_message *message, const struct error *err)
 {
     struct request *request = take_first(sandbox);
 
