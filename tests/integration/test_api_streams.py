@@ -274,6 +274,27 @@ def killed() -> None:
         equal("a page of it", ("".join(chunk["data"] for chunk in page["chunks"]), page["more"]), ("before\n", False))
 
 
+@case
+def killed_often() -> None:
+    """kill -9 of the gateway again and again while a command prints: not one byte is lost or comes twice."""
+    lines = portion(1500000)
+    expected = hashlib.sha256("".join(f"{i}\n" for i in range(1, lines + 1)).encode()).hexdigest()
+    with service("streams") as one, sandbox(one) as box:
+        # Slow enough that each gateway meets it while it prints.
+        command = f"for i in $(seq 0 29); do seq $((i * {lines // 30} + 1)) $(((i + 1) * {lines // 30})); sleep .15; done"
+        run = one.start_exec(box, command=command, output_bytes=64 << 20)
+        seen = 0
+        for _ in range(4):
+            eventually("it prints", lambda: one.ok("GET", f"{V}/execs/{run}").json["output_next"] > seen, 30)
+            seen = one.ok("GET", f"{V}/execs/{run}").json["output_next"]
+            before = one.gateway()
+            os.kill(before, signal.SIGKILL)
+            eventually("another gateway", lambda: one.gateway() not in (0, before) and answers(one), 30)
+        got = hashlib.sha256(one.ok("GET", f"{V}/execs/{run}/output?follow=true", headers=RAW).body).hexdigest()
+        equal("every byte", got, expected)
+        equal("and its end", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 0)
+
+
 def answers(one: Service) -> bool:
     try:
         return one.call("GET", "/healthz", key=None).status == 200

@@ -361,6 +361,7 @@ int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, stru
     memcpy(exec->recording_offsets, adopted->offsets, sizeof exec->recording_offsets);
     memcpy(exec->channel.received, adopted->offsets, sizeof exec->channel.received);
     memcpy(exec->channel.acked, adopted->offsets, sizeof exec->channel.acked);
+    exec->channel.is_resumed = true;
     /* How much input was sent is not known any more, and what its reader gets must not have a gap: no more of it. */
     exec->has_stdin = false;
     exec->channel.stdin_closed = false;

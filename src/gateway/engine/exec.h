@@ -124,7 +124,9 @@ void exec_detach(struct exec *exec);
 /* Kill it if need be, and forget its result once it has ended. */
 void exec_forget(struct exec *exec);
 
-/* A piece of output; the view lives until the caller returns to the loop. */
+enum { EXEC_CHUNK_MAX = 64 << 10 };
+
+/* A piece of output, at most EXEC_CHUNK_MAX bytes; the view lives until the caller returns to the loop. */
 struct exec_chunk {
     uint64_t seq; /* of its first byte: after a gap more than was asked for */
     enum exec_stream stream;

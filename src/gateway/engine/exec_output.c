@@ -280,6 +280,8 @@ int exec_read(const struct exec *exec, uint64_t after, struct exec_chunk *ret_ch
                                          .stream = (enum exec_stream)piece.stream,
                                          .data = piece.data,
                                          .length = piece.length < left ? piece.length : (size_t)left};
+        if (ret_chunk->length > EXEC_CHUNK_MAX)
+            ret_chunk->length = EXEC_CHUNK_MAX;
         return 1;
     }
     return 0;

@@ -1,6 +1,6 @@
 #include "gateway/engine/guest.h"
 
-enum { ERRNO_MAX = 4095, EXIT_CODE_MAX = 255, SIGNAL_MAX = 64 };
+enum { ERRNO_MAX = 4095, EXIT_CODE_MAX = 255, SIGNAL_MAX = 64, SKIPPED_MAX = 16 * WIRE_WINDOW };
 
 #define FILE_BIT (UINT64_C(1) << 31)
 
@@ -54,9 +54,40 @@ static int take(struct guest_channel *channel, size_t stream, uint64_t offset, u
     return 0;
 }
 
+/*
+ * After RESUME first comes what was under way to the gateway before: perhaps not from where its record ends, because
+ * that one heard what it could not record any more; then everything from there, perhaps for a second time. What leaves
+ * a gap is dropped, what is known is cut off. 1 when nothing is left of it.
+ */
+static int skip_old(struct guest_channel *channel, size_t stream, uint64_t *offset, struct wire_bytes *data)
+{
+    uint64_t received = channel->received[stream];
+    uint64_t known = *offset < received ? received - *offset : 0;
+
+    if (!channel->is_resumed || *offset == received)
+        return 0;
+    if (*offset > received || known > data->length)
+        known = data->length;
+    channel->skipped += known;
+    if (channel->skipped > SKIPPED_MAX)
+        return -EBADMSG;
+    if (known == data->length)
+        return 1;
+    *offset += known;
+    data->data += known;
+    data->length -= (uint32_t)known;
+    return 0;
+}
+
 static int hear_output(struct guest_channel *channel, size_t stream, uint64_t offset, struct wire_bytes data,
                        struct guest_event *event)
 {
+    int r = data.length == 0 ? 0 : skip_old(channel, stream, &offset, &data);
+
+    if (r != 0) {
+        *event = (struct guest_event){.kind = GUEST_OLD};
+        return r < 0 ? r : 0;
+    }
     *event = (struct guest_event){.kind = GUEST_OUTPUT, .channel = channel, .stream = stream, .data = data};
     /* An empty frame says nothing, and could be said for ever. */
     return data.length == 0 ? -EBADMSG : take(channel, stream, offset, data.length);
@@ -95,11 +126,40 @@ static bool is_total(const struct guest_channel *channel, size_t stream, uint64_
     return total == received || (total > received && channel->caps[stream] != 0 && received == channel->caps[stream]);
 }
 
-static int hear_exit(struct guest_channel *channel, const struct wire_exit *exit, struct guest_event *event)
+/* The end, with a tail that may be known already. One that leaves a gap comes again. */
+static int skip_old_exit(struct guest_channel *channel, struct wire_exit *exit)
 {
-    if (!is_exit(channel, exit))
+    uint64_t *const offsets[GUEST_STREAMS] = {&exit->stdout_offset, &exit->stderr_offset};
+    struct wire_bytes *const tails[GUEST_STREAMS] = {&exit->stdout_tail, &exit->stderr_tail};
+
+    for (size_t i = 0; channel->is_resumed && i < GUEST_STREAMS; i++) {
+        if (*offsets[i] > channel->received[i])
+            return ++channel->skipped > SKIPPED_MAX ? -EBADMSG : 1;
+        int r = skip_old(channel, i, offsets[i], tails[i]);
+        if (r < 0)
+            return r;
+        if (r > 0) {
+            *offsets[i] = channel->received[i];
+            tails[i]->length = 0;
+        }
+    }
+    return 0;
+}
+
+static int hear_exit(struct guest *guest, struct guest_channel *channel, const struct wire_exit *said,
+                     struct guest_event *event)
+{
+    struct wire_exit *exit = &guest->exit;
+
+    *exit = *said;
+    *event = (struct guest_event){.kind = GUEST_OLD};
+    int r = skip_old_exit(channel, exit);
+    if (r > 0)
+        return 0;
+    guest_close(guest, channel);
+    if (r < 0 || !is_exit(channel, exit))
         return -EBADMSG;
-    int r = take(channel, 0, exit->stdout_offset, exit->stdout_tail.length);
+    r = take(channel, 0, exit->stdout_offset, exit->stdout_tail.length);
     if (r == 0)
         r = take(channel, 1, exit->stderr_offset, exit->stderr_tail.length);
     if (r < 0 || !is_total(channel, 0, exit->stdout_total) || !is_total(channel, 1, exit->stderr_total))
@@ -146,8 +206,7 @@ int guest_hear(struct guest *guest, const struct wire_message *message, struct g
     case WIRE_TAKEN:
         return hear_taken(channel, &message->taken, ret_event);
     case WIRE_EXIT:
-        guest_close(guest, channel);
-        return hear_exit(channel, &message->exit, ret_event);
+        return hear_exit(guest, channel, &message->exit, ret_event);
     default:
         return -EBADMSG;
     }

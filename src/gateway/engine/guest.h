@@ -26,6 +26,8 @@ struct guest_channel {
     uint64_t acked[GUEST_STREAMS];
     uint64_t sent; /* standard input */
     uint64_t taken;
+    bool is_resumed;  /* an earlier gateway's: what was under way to that one may still come */
+    uint64_t skipped; /* bytes of that, which is bounded */
 };
 
 struct guest {
@@ -35,6 +37,7 @@ struct guest {
     uint32_t channels_max;
     struct guest_channel *channels;
     size_t channel_count;
+    struct wire_exit exit; /* the last one, without what had come before */
 };
 
 enum guest_kind {
@@ -45,6 +48,7 @@ enum guest_kind {
     GUEST_TAKEN,  /* there is room for standard input, or nobody reads it */
     GUEST_EXIT,   /* with the last of the output: `exit`. The channel is closed */
     GUEST_STALE,  /* `id`, a channel of an earlier gateway's */
+    GUEST_OLD,    /* what came was said before, or will be said again: nothing to do */
 };
 
 struct guest_event {

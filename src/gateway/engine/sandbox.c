@@ -178,6 +178,11 @@ struct sandbox *sandbox_after(struct engine *engine, uint64_t after, const char 
     return sandbox;
 }
 
+struct sandbox *sandbox_next(struct engine *engine, const struct sandbox *current)
+{
+    return current == NULL ? engine->oldest : current->newer;
+}
+
 void sandbox_get(const struct sandbox *sandbox, struct sandbox_info *ret_info)
 {
     *ret_info = (struct sandbox_info){

@@ -92,6 +92,9 @@ struct sandbox *sandbox_find(struct engine *engine, const char *id, const char *
 /* All of an owner's, oldest first: the first one whose `order` is above `after`; 0: the first. */
 struct sandbox *sandbox_after(struct engine *engine, uint64_t after, const char *owner);
 
+/* The one that was created after this one; NULL: the oldest, whoever's it is. */
+struct sandbox *sandbox_next(struct engine *engine, const struct sandbox *current);
+
 /* Answers when that is recorded; what is left is removed meanwhile and after. `done` may be NULL. */
 void sandbox_destroy(struct sandbox *sandbox, enum sandbox_reason reason, sandbox_done done, void *data);
 

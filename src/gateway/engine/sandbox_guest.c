@@ -26,6 +26,8 @@ static void guest_heard(void *owner, const struct guest_event *event)
             ignore_result(sandbox_say(sandbox, &message)); /* if not now, then when it says more */
         break;
     }
+    case GUEST_OLD:
+        break;
     case GUEST_OUTPUT:
     case GUEST_TAKEN:
     case GUEST_EXIT:

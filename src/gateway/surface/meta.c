@@ -30,9 +30,9 @@ void meta_openapi(struct request *request)
 
 static void count_states(struct engine *engine, uint64_t counts[SANDBOX_STATES])
 {
-    struct sandbox_info info = {0};
+    struct sandbox_info info;
 
-    for (struct sandbox *sandbox = NULL; (sandbox = sandbox_after(engine, info.order, NULL)) != NULL;) {
+    for (struct sandbox *sandbox = NULL; (sandbox = sandbox_next(engine, sandbox)) != NULL;) {
         sandbox_get(sandbox, &info);
         counts[info.state]++;
     }

@@ -234,10 +234,11 @@ static void news(void *data, struct exec_follower *follower)
     struct exec_chunk chunk;
     struct exec_info info;
 
-    if (exec_follower_next(follower, &chunk) != -ENODATA)
+    int r = exec_follower_next(follower, &chunk);
+    if (r >= 0)
         return;
     exec_get(exec_follower_exec(follower), &info);
-    if (info.result == NULL) {
+    if (r != -ENODATA || info.result == NULL) {
         stop_waiting(run);
         call_refuse(run->call, 503, "unavailable", "the command's end could not be recorded");
         return;

@@ -193,11 +193,78 @@ TEST(test_stdin_room)
     assert_int_equal(guest_stdin_room(&f.stream), 0);
 }
 
+/* An exec of an earlier gateway's whose record ends at 1000. */
+static void resume(struct fixture *f)
+{
+    set_up(f);
+    f->stream.is_resumed = true;
+    f->stream.received[0] = f->stream.acked[0] = 1000;
+}
+
+static void assert_heard(struct fixture *f, const struct wire_message *message, enum guest_kind kind, uint64_t received)
+{
+    assert_int_equal(guest_hear(&f->guest, message, &f->event), 0);
+    assert_int_equal(f->event.kind, kind);
+    assert_int_equal(f->stream.received[0], received);
+}
+
+TEST(test_what_was_under_way_to_an_earlier_gateway)
+{
+    struct fixture f;
+    struct wire_message gap = OUT(ID(2), 1500, 100);
+    struct wire_message next = OUT(ID(2), 1000, 300);
+    struct wire_message again = OUT(ID(2), 1000, 300);
+    struct wire_message overlap = OUT(ID(2), 1200, 400);
+
+    resume(&f);
+    assert_heard(&f, &gap, GUEST_OLD, 1000);
+    assert_heard(&f, &next, GUEST_OUTPUT, 1300);
+    assert_heard(&f, &again, GUEST_OLD, 1300);
+    assert_heard(&f, &overlap, GUEST_OUTPUT, 1600);
+    assert_int_equal(f.event.data.length, 300);
+    assert_ptr_equal(f.event.data.data, bytes + 100);
+}
+
+TEST(test_an_end_that_comes_twice)
+{
+    struct fixture f;
+    struct wire_message gap = EXIT(ID(2), .stdout_offset = 1500, .stdout_total = 1600, TAIL(100));
+    struct wire_message end = EXIT(ID(2), .stdout_offset = 900, .stdout_total = 1200, TAIL(300));
+
+    resume(&f);
+    assert_heard(&f, &gap, GUEST_OLD, 1000);
+    assert_int_equal(f.guest.channel_count, 4);
+    assert_heard(&f, &end, GUEST_EXIT, 1200);
+    assert_int_equal(f.event.exit->stdout_tail.length, 200);
+    assert_ptr_equal(f.event.exit->stdout_tail.data, bytes + 100);
+    assert_int_equal(f.guest.channel_count, 3);
+}
+
+TEST(test_an_init_that_says_old_things_for_ever)
+{
+    struct fixture f;
+    struct wire_message gap = OUT(ID(2), 100000, WIRE_DATA_MAX);
+    int r = 0;
+    size_t count = 0;
+
+    resume(&f);
+    while (r == 0 && count++ < 1000)
+        r = guest_hear(&f.guest, &gap, &f.event);
+    assert_int_equal(r, -EBADMSG);
+    assert_true(count < 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),   cmocka_unit_test(test_start),      cmocka_unit_test(test_window),
-        cmocka_unit_test(test_after_exit), cmocka_unit_test(test_stdin_room),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_after_exit),
+        cmocka_unit_test(test_stdin_room),
+        cmocka_unit_test(test_what_was_under_way_to_an_earlier_gateway),
+        cmocka_unit_test(test_an_end_that_comes_twice),
+        cmocka_unit_test(test_an_init_that_says_old_things_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
