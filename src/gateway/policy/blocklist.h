@@ -31,7 +31,8 @@ void blocklist_free(struct blocklist *list);
 /* The patterns that come with Hutch, from policy/blocklist. */
 _must_use_ int blocklist_add_defaults(struct blocklist *list, struct error *err);
 
-/* One more, or, for BLOCKLIST_DEFAULT, those that come with Hutch. An expression that does not compile is -EINVAL, and the error says where and why. */
+/* One more, or, for BLOCKLIST_DEFAULT, those that come with Hutch. An expression that does not compile is -EINVAL, and
+ * the error says where and why. */
 _must_use_ int blocklist_add(struct blocklist *list, const char *pattern, struct error *err);
 
 /* Patterns of a file, one per line, '#' at the start of a line for a comment. Errors name the line. */
