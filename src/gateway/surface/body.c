@@ -103,13 +103,18 @@ static int take_text(const json_t *value, const char *path, const struct body_fi
     return 0;
 }
 
+#define EXACT_MOST 9007199254740992.0 /* beyond it a double skips whole numbers */
+
 static int take_number(const json_t *value, const char *path, const struct body_field *field, void *at,
                        struct error *err)
 {
     double number = json_number_value(value);
     bool is_milli = field->kind == BODY_MILLI;
+    /* To JSON Schema 5.0 is a whole number too. */
+    bool is_whole =
+        json_is_integer(value) || (json_is_real(value) && fabs(number) < EXACT_MOST && trunc(number) == number);
 
-    if (!json_is_number(value) || (!is_milli && !json_is_integer(value)))
+    if (!json_is_number(value) || (!is_milli && !is_whole))
         return refuse(err, path, is_milli ? "a number" : "a whole number");
     if (is_milli)
         number = round(number * 1000);
@@ -119,7 +124,8 @@ static int take_number(const json_t *value, const char *path, const struct body_
         return error_set(err, ERROR_INVALID, 0, "%s: must be a number from %g to %g", path, (double)field->least / 1000,
                          (double)field->most / 1000);
     }
-    *(struct body_number *)at = (struct body_number){true, is_milli ? (int64_t)number : json_integer_value(value)};
+    *(struct body_number *)at =
+        (struct body_number){true, json_is_integer(value) && !is_milli ? json_integer_value(value) : (int64_t)number};
     return 0;
 }
 

@@ -148,8 +148,13 @@ int call_query_only(struct call *call, const char *const *names)
     const struct target *target = &call->request->target;
 
     for (size_t i = 0; i < target->query_count; i++) {
-        if (is_among(names, target->query[i].name))
+        const char *name = target->query[i].name;
+        if (is_among(names, name) && request_query(call->request, name) == target->query[i].value)
             continue;
+        if (is_among(names, name)) {
+            call_refuse(call, 400, "invalid_request", "%.64s: was given twice", name);
+            return -EINVAL;
+        }
         call_refuse(call, 400, "invalid_request", "%.64s: there is no such query parameter", target->query[i].name);
         return -EINVAL;
     }
