@@ -22,6 +22,9 @@
 #ifndef AT_EMPTY_PATH
 #define AT_EMPTY_PATH 0x1000
 #endif
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 enum { SYS_UMOUNT_DETACH = 2 };
 
 static inline int sys_open_tree(int dir, const char *path, unsigned flags)

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -77,9 +78,14 @@ static int run_mkfs(int image, uint64_t inodes, struct error *err)
     int status;
 
     (void)snprintf(text, sizeof text, "-N%llu", (unsigned long long)inodes);
+    pid_t self = getpid();
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        /* Not longer than the helper that waits for it. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self)
+            _exit(126);
         execute_mkfs(image, text);
+    }
     if (pid < 0 || waitpid(pid, &status, 0) < 0)
         return error_errno(err, "running mkfs.ext4");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+/* Nor onto another file system: what is mounted below a share was not shared. */
+enum { BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
 
 static bool is_name(const char *name)
 {
@@ -114,13 +115,20 @@ static int open_share(const struct folders *folders, const char *name, const cha
     return 0;
 }
 
-/* One inner user stands for one outside: all of them must be the same one's. */
-static int take_owner(struct wire_create *create, int fd, bool is_first, struct error *err)
+/*
+ * One inner user stands for one outside: all of them must be the same one's. The path is the client's choice, and with
+ * it whose folder that is; but root's it is only where the share itself is root's.
+ */
+static int take_owner(struct wire_create *create, const struct folder *share, int fd, bool is_first, struct error *err)
 {
     struct stat st;
+    struct stat top;
 
-    if (fstat(fd, &st) < 0)
+    if (fstat(fd, &st) < 0 || fstat(share->fd, &top) < 0)
         return error_errno(err, "looking at a share");
+    if ((st.st_uid == 0 || st.st_gid == 0) && top.st_uid != 0)
+        return error_set(err, ERROR_DENIED, EACCES, "a folder in share '%.63s' is root's, and the share is not",
+                         share->name);
     if (!is_first && (create->dir_owner_uid != st.st_uid || create->dir_owner_gid != st.st_gid))
         return error_set(err, ERROR_INVALID, 0, "the shares of one sandbox must belong to the same user");
     create->dir_owner_uid = st.st_uid;
@@ -142,7 +150,7 @@ static int resolve_shares(const struct folders *folders, struct wire_create *cre
             return r;
         (*fd_count)++;
         dir_flags[i] = htole64(wants_write ? WIRE_DIR_WRITABLE : 0);
-        r = take_owner(create, fds[*fd_count - 1], i == 0, err);
+        r = take_owner(create, find(folders, share, true), fds[*fd_count - 1], i == 0, err);
         if (r < 0)
             return r;
         name = path;

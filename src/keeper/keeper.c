@@ -56,6 +56,9 @@ bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox)
     int r = -EBUSY;
 
     sandbox_end(&keeper->maker, sandbox);
+    /* The zygote may still hold a copy: closing alone would leave it in there. */
+    if (sandbox->pidfd >= 0)
+        (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
     for (int attempt = 0; attempt < 2000 && (r = sandbox_reap(&keeper->maker, sandbox)) < 0; attempt++)
         (void)usleep(1000);
     return r == 0;

@@ -19,10 +19,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
-
 enum { UNDO_LIMIT_MS = 2000 };
 
 /* Everything a creation holds until the child has it. */

@@ -1,6 +1,7 @@
 #include "keeper/supervisor.h"
 
 #include "base/cleanup.h"
+#include "base/sys.h"
 
 #include <sys/socket.h>
 
@@ -17,6 +18,8 @@ int supervisor_start(struct supervisor *supervisor, struct service *service, str
         return error_errno(err, "making the gateway's socket");
     (void)setsockopt(ends[0], SOL_SOCKET, SO_SNDBUFFORCE, &(int){SEND_BUFFER}, sizeof(int));
     (void)setsockopt(ends[1], SOL_SOCKET, SO_SNDBUFFORCE, &(int){SEND_BUFFER}, sizeof(int));
+    /* It sends none, and the last reference to one could keep us for as long as it likes (SO_LINGER). Linux 6.16. */
+    (void)setsockopt(ends[0], SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int));
     service->fds[0] = ends[1];
     service->fd_count = 1;
     int r = service_start(service, &supervisor->pidfd, err);

@@ -21,6 +21,8 @@ static int set_up(void **state)
     (void)snprintf(path, sizeof path, "%s/data/sub", place);
     assert_return_code(mkdir(path, 0755), errno);
     assert_return_code(chown(path, 1234, 1235), errno);
+    (void)snprintf(path, sizeof path, "%s/data/sub/root", place);
+    assert_return_code(mkdir(path, 0700), errno);
     (void)snprintf(path, sizeof path, "%s/data/out", place);
     assert_return_code(symlink("/etc", path), errno);
     (void)snprintf(path, sizeof path, "%s/link", place);
@@ -33,7 +35,7 @@ static int tear_down(void **state)
     char path[128];
 
     (void)state;
-    static const char *const below[] = {"data/sub", "data/out", "data", "link", ""};
+    static const char *const below[] = {"data/sub/root", "data/sub", "data/out", "data", "link", ""};
     for (size_t i = 0; i < COUNT(below); i++) {
         (void)snprintf(path, sizeof path, "%s/%s", place, below[i]);
         if (unlink(path) < 0)
@@ -128,13 +130,15 @@ TEST(test_resolve)
         {"down and up", "rw|sub/../..|", false, -EXDEV},
         {"absolute", "rw|/etc|", false, -EXDEV},
         {"symlink", "rw|out|", false, -ELOOP},
+        {"whole", "user||", true, 0},
+        {"root's in a user's", "user|root|", true, -EACCES},
     };
     struct folders folders;
     struct error err = {0};
     char room[256];
     size_t before = test_open_fds();
 
-    struct wire_config config = {.shares = strings("ro|@/data|ro|rw|@/data|rw|", 6, room)};
+    struct wire_config config = {.shares = strings("ro|@/data|ro|rw|@/data|rw|user|@/data/sub|rw|", 9, room)};
     assert_int_equal(folders_open(&folders, &config, &err), 0);
     for (size_t i = 0; i < COUNT(rows); i++)
         try_row(&folders, &rows[i]);
