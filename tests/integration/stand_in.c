@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 #include "wire/link.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +85,12 @@ static int create(const struct handover *handover, struct wire_create *more, con
     message.create.processes = 64;
     message.create.hostname = wire_str("sandbox");
     message.create.user = NOBODY;
-    if (link_send(handover->keeper_fd, &message, fds, fd_count) < 0)
+    int r = link_send(handover->keeper_fd, &message, fds, fd_count);
+    if (r == -EPERM && fd_count > 0) { /* SO_PASSRIGHTS */
+        report("refused by the kernel: named here, not handed over");
+        return -1;
+    }
+    if (r < 0)
         _exit(1);
     hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, received, &count);
     if (message.type == WIRE_CREATED)
@@ -228,8 +234,15 @@ static const char *outcome(long r)
 }
 
 /* What a gateway that was taken over would try. */
-static void run_deny(void)
+static void run_deny(const struct handover *handover)
 {
+    struct linger linger = {1, 1000};
+    int listener = handover->listeners[0].fd;
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    report("linger %s", outcome(setsockopt(listener, SOL_SOCKET, SO_LINGER, &linger, sizeof linger)));
+    report("fastopen %s",
+           outcome(sendto(listener, "x", 1, MSG_FASTOPEN, (const struct sockaddr *)&there, sizeof there)));
     report("socket %s", outcome(socket(AF_INET, SOCK_STREAM, 0)));
     report("netlink %s", outcome(socket(AF_NETLINK, SOCK_RAW, 0)));
     report("fork %s", outcome(fork()));
@@ -284,7 +297,7 @@ int gateway_run(struct handover *handover)
     if (strcmp(mode(), "shares") == 0)
         run_shares(handover);
     if (strcmp(mode(), "deny") == 0)
-        run_deny();
+        run_deny(handover);
     if (strcmp(mode(), "violate") == 0) {
         ready.type = WIRE_ATTACH;
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));

@@ -225,7 +225,7 @@ def denied() -> None:
     with daemon(stand_in="deny") as one:
         one.wait_report("done")
         outcomes = dict(line.split(" ", 1) for line in one.report() if line.count(" ") == 1)
-        for name in ("socket", "netlink", "fork", "execve", "chown", "code"):
+        for name in ("socket", "netlink", "fork", "execve", "chown", "code", "linger", "fastopen"):
             equal(name, outcomes[name], "EPERM")
         for name in ("setuid", "ptrace", "unshare"):
             equal(name, outcomes[name], "ENOSYS")
