@@ -258,7 +258,7 @@ static int add_piece(struct pending *exec, enum exec_stream stream, size_t lengt
         last->length += length;
         return 0;
     }
-    if (exec->piece_count == PIECES_MAX)
+    if (exec->piece_count == PIECES_MAX || exec->pieces == NULL)
         return -ENOBUFS;
     exec->pieces[exec->piece_count++] = (struct exec_piece){.stream = stream, .length = length};
     return 0;

@@ -26,6 +26,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -199,6 +200,9 @@ static int load_tls(struct gateway *gateway, struct error *err)
 
     if (gateway->handover->certificate_fd < 0)
         return 0;
+    /* Whoever checked them before has read them to their end, and so has the gateway before this one. */
+    if (lseek(gateway->handover->certificate_fd, 0, SEEK_SET) < 0 || lseek(gateway->handover->key_fd, 0, SEEK_SET) < 0)
+        return error_errno(err, "reading the TLS certificate and its key");
     int r = tls_context_new_fds(gateway->handover->certificate_fd, gateway->handover->key_fd, &fresh, err);
     if (r < 0)
         return r;
@@ -340,13 +344,35 @@ static void prune(uv_timer_t *timer)
         log_error(gateway, "pruning", strerror(ENOMEM));
 }
 
+/* audit.database_path, below the folder that we are in. The folders above it are made. */
+static int split_path(char *path, const char **ret_folder, const char **ret_name, struct error *err)
+{
+    char *last = strrchr(path, '/');
+
+    *ret_folder = last != NULL ? path : ".";
+    *ret_name = last != NULL ? last + 1 : path;
+    for (char *slash = path; last != NULL && (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+        *slash = '\0';
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return error_errno(err, "making the folder %s for the database", path);
+        if (slash == last)
+            return 0;
+    }
+    return 0;
+}
+
 static int open_store(struct gateway *gateway, struct error *err)
 {
     const struct config *config = gateway->handover->config;
-    const struct store_options options = {
-        .folder = ".", .sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS : STORE_SYNC_INTERVAL};
+    _cleanup_free_ char *path = strdup(config->audit_database_path);
+    struct store_options options = {.sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS
+                                                                                     : STORE_SYNC_INTERVAL};
 
-    int r = store_open(&options, &gateway->loop, &gateway->store, err);
+    if (path == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the store");
+    int r = split_path(path, &options.folder, &options.name, err);
+    if (r == 0)
+        r = store_open(&options, &gateway->loop, &gateway->store, err);
     if (r == 0)
         r = credentials_new(gateway->store, &gateway->credentials, err);
     if (r == 0)
