@@ -488,32 +488,41 @@ static void say_unable(struct gateway *gateway, const struct error *err)
     }
 }
 
-int gateway_run(struct handover *handover)
+static int serve(struct gateway *gateway)
 {
-    const struct config *config = handover->config;
-    struct gateway *gateway = calloc(1, sizeof *gateway);
+    const struct config *config = gateway->handover->config;
     struct error err = {0};
 
-    if (gateway == NULL || sodium_init() < 0 || uv_loop_init(&gateway->loop) < 0)
-        return 1;
-    gateway->handover = handover;
     gateway->log = (struct log){.fd = STDERR_FILENO,
                                 .level = (enum log_level)config->logging_level,
                                 .format = (enum log_format)config->logging_format,
                                 .program = "hutch-gateway"};
-    int r = meter_start(&gateway->meter, &gateway->loop, &err);
+    int r = uv_loop_init(&gateway->loop) < 0 || sodium_init() < 0
+                ? error_set(&err, ERROR_SYSTEM, ENOMEM, "making the event loop")
+                : meter_start(&gateway->meter, &gateway->loop, &err);
     if (r == 0)
         r = start(gateway, &err);
     if (r < 0) {
         say_unable(gateway, &err);
         return 1;
     }
-    log_event(&gateway->log, LOG_LEVEL_INFO, "started", LOG_NUMBER("listeners", handover->listener_count));
+    log_event(&gateway->log, LOG_LEVEL_INFO, "started", LOG_NUMBER("listeners", gateway->handover->listener_count));
     (void)uv_run(&gateway->loop, UV_RUN_DEFAULT);
     surface_free(gateway->surface);
     ledger_free(gateway->ledger);
     tls_context_free(gateway->tls);
-    /* The loop's last handles are the meter's and the timer's: nothing else runs, and the process ends. */
-    free(gateway);
     return 0;
+}
+
+/* What handles the loop still has are its own: nothing runs any more, and the process ends. */
+int gateway_run(struct handover *handover)
+{
+    struct gateway *gateway = calloc(1, sizeof *gateway);
+
+    if (gateway == NULL)
+        return 1;
+    gateway->handover = handover;
+    int status = serve(gateway);
+    free(gateway);
+    return status;
 }

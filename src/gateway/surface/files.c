@@ -97,6 +97,11 @@ static void client_gone(struct request *request)
     call_answer_empty(call, 499);
 }
 
+static bool is_plain(char c)
+{
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
 /* A name that can stand in a header, whatever the file is called (RFC 6266). */
 static void set_name(struct transfer *transfer)
 {
@@ -105,7 +110,7 @@ static void set_name(struct transfer *transfer)
     size_t length = (size_t)snprintf(value, sizeof value, "attachment; filename=\"");
 
     for (const char *at = slash != NULL ? slash + 1 : transfer->path; *at != '\0' && length < sizeof value - 2; at++)
-        value[length++] = *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '_';
+        value[length++] = is_plain(*at) ? *at : '_';
     value[length++] = '"';
     value[length] = '\0';
     ignore_result(request_set_header(transfer->call->request, "Content-Disposition", value)); /* a convenience */
