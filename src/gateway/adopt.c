@@ -267,6 +267,8 @@ static int add_piece(struct pending *exec, enum exec_stream stream, size_t lengt
         exec->pieces = pieces;
         exec->piece_room = room;
     }
+    if (exec->pieces == NULL)
+        return -ENOBUFS;
     exec->pieces[exec->piece_count++] = (struct exec_piece){.stream = stream, .length = length};
     return 0;
 }

@@ -189,7 +189,7 @@ def can_connect(port: int) -> bool:
 @case
 def confined() -> None:
     "the gateway is the service user, without capabilities, with no_new_privs, a filter and namespaces of its own"
-    with daemon(HUTCH_ADMIN_PASSWORD="a secret", HUTCH_API_KEY="another") as one:
+    with daemon(HUTCH_ADMIN_PASSWORD="a secret", HUTCH_API_KEY="another secret of 16") as one:
         one.ready()
         pid = one.gateway()
         fields = status_of(pathlib.Path(f"/proc/{pid}/status").read_text())
@@ -479,7 +479,7 @@ def beyond_loopback() -> None:
     with daemon("server: {listen: ['0.0.0.0:0']}\n") as one:
         equal("status", one.wait(), 1)
         contains("log", one.log, "beyond loopback", "HUTCH_ADMIN_PASSWORD")
-    with daemon("server: {listen: ['0.0.0.0:0']}\n", HUTCH_API_KEY="k") as one:
+    with daemon("server: {listen: ['0.0.0.0:0']}\n", HUTCH_API_KEY="a key of 16 letters") as one:
         one.ready()
 
 

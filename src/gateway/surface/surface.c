@@ -18,7 +18,7 @@ enum { ADDRESSES_MAX = 65536, AGENTS_MAX = 16384, MINUTE_MS = 60000, SECOND_MS =
 static void policy_release(struct surface_policy *policy)
 {
     blocklist_free(policy->standard);
-    for (size_t i = 0; i < policy->profile_count; i++)
+    for (size_t i = 0; policy->profiles != NULL && i < policy->profile_count; i++)
         blocklist_free(policy->profiles[i].list);
     free(policy->profiles);
 }
@@ -101,7 +101,7 @@ static int make_rates(struct surface *surface, const struct config *config, stru
 
 int surface_reconfigure(struct surface *surface, const struct config *config, struct error *err)
 {
-    struct surface_policy policy;
+    struct surface_policy policy = {0};
 
     int r = policy_init(&policy, config, err);
     if (r < 0)
