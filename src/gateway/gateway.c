@@ -237,6 +237,8 @@ static int reload(struct gateway *gateway, const struct wire_settings *settings,
     r = surface_reconfigure(gateway->surface, gateway->handover->config, err);
     if (r == 0) {
         config_free(replaced);
+        engine_set_limits(gateway->engine, (uint32_t)gateway->handover->config->sandbox.max_concurrent,
+                          (uint32_t)gateway->handover->config->sandbox.max_execs);
         gateway->log.level = (enum log_level)gateway->handover->config->logging_level;
         gateway->log.format = (enum log_format)gateway->handover->config->logging_format;
         r = load_tls(gateway, err);

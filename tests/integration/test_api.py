@@ -7,12 +7,14 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import time
 
-from harness import case, check, contains, equal, eventually, main, make_root, place
+from harness import BUILD, REPOSITORY, case, check, contains, equal, eventually, main, make_root, place
 from service import KEY, Service, quote, sandbox, service
 
 V = "/api/v1"
@@ -485,10 +487,11 @@ def tls() -> None:
 @case
 def reload() -> None:
     """SIGHUP: profiles, blocklists and limits are new at once; a file that is wrong changes nothing."""
-    with service("api") as one, sandbox(one) as box:
-        one.config.write_text("sandbox:\n  command_blocklist: ['only-this']\nprofiles:\n  tiny:\n    tools: [file_read]\n")
+    with service("api", HUTCH_SANDBOX_MAX_CONCURRENT="", HUTCH_SANDBOX_MAX_EXECS="") as one, sandbox(one) as box:
+        one.config.write_text("sandbox:\n  max_concurrent: 2\n  command_blocklist: ['only-this']\nprofiles:\n  tiny:\n    tools: [file_read]\n")
         one.process.send_signal(signal.SIGHUP)
         eventually("the new profile", lambda: one.call("POST", f"{V}/sandboxes", {"profile": "tiny"}).status == 201)
+        equal("a limit that is new", one.call("POST", f"{V}/sandboxes", {}).code, "too_many")
         equal("a rule that is new", one.tool(box, "shell_exec", command="echo only-this").code, "command_blocked")
         equal("one that is gone", one.tool(box, "shell_exec", command="echo mkfs.ext4").status, 200)
         one.config.write_text("sandbox:\n  command_blocklist: ['(']\n")
@@ -506,6 +509,24 @@ def templates() -> None:
         answer = one.ok("POST", f"{V}/sandboxes/{box}/execs", {"argv": ["/payload", "pid"], "wait": True}).json
         check(answer["exit_code"] != 127, f"its own program runs: {answer}")
         one.ok("PUT", f"{V}/sandboxes/{box}/files//tmp/x", data=b"x")
+
+
+@case
+def demo() -> None:
+    """What `make run` shows: the service starts, the lines to paste work, and without a terminal it ends well."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    shutil.rmtree(place() / "demo", ignore_errors=True)
+    words = [REPOSITORY / "tools/demo", BUILD]
+    env = {"PATH": os.environ["PATH"], "HUTCH_LISTEN": listen, "HUTCH_STATE": str(place() / "demo")}
+    for turn in ("first", "second"):
+        shown = subprocess.run(
+            words, cwd=REPOSITORY, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
+        equal(f"{turn}: {shown.stderr[-500:]}", shown.returncode, 0)
+        contains(turn, shown.stdout, "hello from the sandbox\\n", "# Hutch", '"bytes_written"', "destroyed: 204", "yes:")
+        equal(f"{turn}: credentials are shown once", "admin password" in shown.stdout, turn == "first")
 
 
 if __name__ == "__main__":
