@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAGE_ROWS = 500, PIECES_MAX = 65536, PIECE_BYTES = 64 << 10, OUTPUT_PAGE = 8 << 20 };
+enum { PAGE_ROWS = 500, PIECES_MAX = 500 << 7, PIECE_BYTES = 64 << 10, OUTPUT_PAGE = 8 << 20 };
 #define OUTPUT_MAX ((size_t)2 * EXEC_CAP_MAX)
 
 struct ids {
@@ -31,6 +31,7 @@ struct pending {
     struct buf output;
     struct exec_piece *pieces;
     size_t piece_count;
+    size_t piece_room;
 };
 
 /* One question to the store, and what is done with its answer. */
@@ -252,15 +253,21 @@ static void got_end(void *data, const struct store_output_end *end)
 /* Pieces that follow one another are one: the bytes find their place later. */
 static int add_piece(struct pending *exec, enum exec_stream stream, size_t length)
 {
-    if (exec->pieces == NULL)
-        return -ENOMEM;
     struct exec_piece *last = exec->piece_count > 0 ? &exec->pieces[exec->piece_count - 1] : NULL;
 
     if (last != NULL && last->stream == stream && last->length < PIECE_BYTES) {
         last->length += length;
         return 0;
     }
-    if (exec->piece_count == PIECES_MAX)
+    if (exec->piece_count == exec->piece_room) {
+        size_t room = exec->piece_room == 0 ? PAGE_ROWS : 2 * exec->piece_room;
+        void *pieces = room > PIECES_MAX ? NULL : reallocarray(exec->pieces, room, sizeof *exec->pieces);
+        if (pieces == NULL)
+            return -ENOBUFS;
+        exec->pieces = pieces;
+        exec->piece_room = room;
+    }
+    if (exec->pieces == NULL)
         return -ENOBUFS;
     exec->pieces[exec->piece_count++] = (struct exec_piece){.stream = stream, .length = length};
     return 0;
@@ -304,12 +311,9 @@ static int read_output(struct question *question)
 static int read_exec(struct question *question, struct pending *exec, const char *id)
 {
     struct exec_filter filter = {.id = id, .limit = 1};
-    struct exec_piece *pieces = calloc(PIECES_MAX, sizeof *pieces);
 
-    *exec = (struct pending){.id = id, .output = buf_init(OUTPUT_MAX), .pieces = pieces};
+    *exec = (struct pending){.id = id, .output = buf_init(OUTPUT_MAX)};
     question->exec = exec;
-    if (pieces == NULL)
-        return error_set(question->err, ERROR_SYSTEM, ENOMEM, "adopting exec %s", id);
     int r = read_output(question);
     if (r == -ENOBUFS || r == -ENOMEM) { /* it goes on all the same, from where its record ends */
         exec->piece_count = 0;

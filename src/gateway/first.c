@@ -152,10 +152,16 @@ int first_credentials(struct handover *handover, struct store *store, struct cre
         handover_forget_presets(handover);
         return r;
     }
-    if (presets->admin_password != NULL)
+    if (presets->admin_password != NULL) {
         r = set_password(credentials, loop, presets->admin_password, err);
-    if (r == 0 && presets->api_key != NULL)
+        if (r < 0)
+            error_wrap(err, "HUTCH_ADMIN_PASSWORD");
+    }
+    if (r == 0 && presets->api_key != NULL) {
         r = add_key(credentials, loop, presets->api_key, secret, err);
+        if (r < 0)
+            error_wrap(err, "HUTCH_API_KEY");
+    }
     if (r == 0 && presets->admin_password == NULL && presets->api_key == NULL)
         r = make_both(credentials, loop, err);
     sodium_memzero(secret, sizeof secret);

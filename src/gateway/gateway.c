@@ -26,6 +26,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -199,6 +200,9 @@ static int load_tls(struct gateway *gateway, struct error *err)
 
     if (gateway->handover->certificate_fd < 0)
         return 0;
+    /* Whoever checked them before has read them to their end, and so has the gateway before this one. */
+    if (lseek(gateway->handover->certificate_fd, 0, SEEK_SET) < 0 || lseek(gateway->handover->key_fd, 0, SEEK_SET) < 0)
+        return error_errno(err, "reading the TLS certificate and its key");
     int r = tls_context_new_fds(gateway->handover->certificate_fd, gateway->handover->key_fd, &fresh, err);
     if (r < 0)
         return r;
@@ -233,6 +237,8 @@ static int reload(struct gateway *gateway, const struct wire_settings *settings,
     r = surface_reconfigure(gateway->surface, gateway->handover->config, err);
     if (r == 0) {
         config_free(replaced);
+        engine_set_limits(gateway->engine, (uint32_t)gateway->handover->config->sandbox.max_concurrent,
+                          (uint32_t)gateway->handover->config->sandbox.max_execs);
         gateway->log.level = (enum log_level)gateway->handover->config->logging_level;
         gateway->log.format = (enum log_format)gateway->handover->config->logging_format;
         r = load_tls(gateway, err);
@@ -340,13 +346,35 @@ static void prune(uv_timer_t *timer)
         log_error(gateway, "pruning", strerror(ENOMEM));
 }
 
+/* audit.database_path, below the folder that we are in. The folders above it are made. */
+static int split_path(char *path, const char **ret_folder, const char **ret_name, struct error *err)
+{
+    char *last = strrchr(path, '/');
+
+    *ret_folder = last != NULL ? path : ".";
+    *ret_name = last != NULL ? last + 1 : path;
+    for (char *slash = path; last != NULL && (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+        *slash = '\0';
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return error_errno(err, "making the folder %s for the database", path);
+        if (slash == last)
+            return 0;
+    }
+    return 0;
+}
+
 static int open_store(struct gateway *gateway, struct error *err)
 {
     const struct config *config = gateway->handover->config;
-    const struct store_options options = {
-        .folder = ".", .sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS : STORE_SYNC_INTERVAL};
+    _cleanup_free_ char *path = strdup(config->audit_database_path);
+    struct store_options options = {.sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS
+                                                                                     : STORE_SYNC_INTERVAL};
 
-    int r = store_open(&options, &gateway->loop, &gateway->store, err);
+    if (path == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the store");
+    int r = split_path(path, &options.folder, &options.name, err);
+    if (r == 0)
+        r = store_open(&options, &gateway->loop, &gateway->store, err);
     if (r == 0)
         r = credentials_new(gateway->store, &gateway->credentials, err);
     if (r == 0)
@@ -462,34 +490,41 @@ static void say_unable(struct gateway *gateway, const struct error *err)
     }
 }
 
-int gateway_run(struct handover *handover)
+static int serve(struct gateway *gateway)
 {
-    const struct config *config = handover->config;
-    struct gateway *gateway = calloc(1, sizeof *gateway);
+    const struct config *config = gateway->handover->config;
     struct error err = {0};
 
-    if (gateway == NULL || sodium_init() < 0 || uv_loop_init(&gateway->loop) < 0) {
-        free(gateway);
-        return 1;
-    }
-    gateway->handover = handover;
     gateway->log = (struct log){.fd = STDERR_FILENO,
                                 .level = (enum log_level)config->logging_level,
                                 .format = (enum log_format)config->logging_format,
                                 .program = "hutch-gateway"};
-    int r = meter_start(&gateway->meter, &gateway->loop, &err);
+    int r = uv_loop_init(&gateway->loop) < 0 || sodium_init() < 0
+                ? error_set(&err, ERROR_SYSTEM, ENOMEM, "making the event loop")
+                : meter_start(&gateway->meter, &gateway->loop, &err);
     if (r == 0)
         r = start(gateway, &err);
     if (r < 0) {
         say_unable(gateway, &err);
         return 1;
     }
-    log_event(&gateway->log, LOG_LEVEL_INFO, "started", LOG_NUMBER("listeners", handover->listener_count));
+    log_event(&gateway->log, LOG_LEVEL_INFO, "started", LOG_NUMBER("listeners", gateway->handover->listener_count));
     (void)uv_run(&gateway->loop, UV_RUN_DEFAULT);
     surface_free(gateway->surface);
     ledger_free(gateway->ledger);
     tls_context_free(gateway->tls);
-    /* The loop's last handles are the meter's and the timer's: nothing else runs, and the process ends. */
-    free(gateway);
     return 0;
+}
+
+/* What handles the loop still has are its own: nothing runs any more, and the process ends. */
+int gateway_run(struct handover *handover)
+{
+    struct gateway *gateway = calloc(1, sizeof *gateway);
+
+    if (gateway == NULL)
+        return 1;
+    gateway->handover = handover;
+    int status = serve(gateway);
+    free(gateway);
+    return status;
 }

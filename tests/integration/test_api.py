@@ -3,11 +3,18 @@
 
 import base64
 import hashlib
+import http.client
 import json
 import os
 import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
 
-from harness import case, check, contains, equal, eventually, main
+from harness import BUILD, REPOSITORY, case, check, contains, equal, eventually, main, make_root, place
 from service import KEY, Service, quote, sandbox, service
 
 V = "/api/v1"
@@ -424,6 +431,102 @@ def again() -> None:
         equal("it was drained", one.call("GET", f"{V}/sandboxes/{box}").status, 404)
         entries = one.ok("GET", f"{V}/sandboxes/{box}/logs").json["entries"]
         check(any(entry["action"] == "tool.execute" for entry in entries), "the log before it")
+
+
+@case
+def database_path() -> None:
+    """audit.database_path says where the database is, below the gateway's own folder."""
+    with service("api", "audit:\n  database_path: records/of/calls.db\n") as one:
+        _use(one)
+        check((one.state / "gateway/records/of/calls.db").is_file(), "it is there")
+        check(not (one.state / "gateway/hutch.db").exists(), "and nowhere else")
+
+
+def _certificate(name: str) -> tuple[str, str]:
+    paths = [str(place() / f"{name}.{kind}") for kind in ("crt", "key")]
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    subprocess.run(
+        [*words, "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
+        check=True,
+        capture_output=True,
+    )
+    return paths[0], paths[1]
+
+
+@case
+def tls() -> None:
+    """HTTPS with a certificate, which a reload replaces without a connection being lost."""
+    certificate, key = _certificate("first")
+    with service("api", f"server:\n  tls_certificate: {certificate}\n  tls_key: {key}\n") as one:
+        first = ssl.create_default_context(cafile=certificate)
+        connection = http.client.HTTPSConnection("127.0.0.1", one.port, context=first, timeout=30)
+
+        def ask(over: http.client.HTTPSConnection) -> int:
+            over.request("GET", f"{V}/tools", headers={"Authorization": f"Bearer {KEY}"})
+            response = over.getresponse()
+            response.read()
+            return response.status
+
+        equal("over TLS", ask(connection), 200)
+        check(b"HTTP/1.1 200" not in one.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"), "not without it")
+        other, other_key = _certificate("second")
+        one.config.write_text(f"server:\n  tls_certificate: {other}\n  tls_key: {other_key}\n")
+        one.process.send_signal(signal.SIGHUP)
+        second = ssl.create_default_context(cafile=other)
+
+        def has_changed() -> bool:
+            try:
+                return ask(http.client.HTTPSConnection("127.0.0.1", one.port, context=second, timeout=30)) == 200
+            except ssl.SSLError:
+                return False
+
+        eventually("the new certificate", has_changed)
+        equal("the old connection goes on", ask(connection), 200)
+
+
+@case
+def reload() -> None:
+    """SIGHUP: profiles, blocklists and limits are new at once; a file that is wrong changes nothing."""
+    with service("api", HUTCH_SANDBOX_MAX_CONCURRENT="", HUTCH_SANDBOX_MAX_EXECS="") as one, sandbox(one) as box:
+        one.config.write_text("sandbox:\n  max_concurrent: 2\n  command_blocklist: ['only-this']\nprofiles:\n  tiny:\n    tools: [file_read]\n")
+        one.process.send_signal(signal.SIGHUP)
+        eventually("the new profile", lambda: one.call("POST", f"{V}/sandboxes", {"profile": "tiny"}).status == 201)
+        equal("a limit that is new", one.call("POST", f"{V}/sandboxes", {}).code, "too_many")
+        equal("a rule that is new", one.tool(box, "shell_exec", command="echo only-this").code, "command_blocked")
+        equal("one that is gone", one.tool(box, "shell_exec", command="echo mkfs.ext4").status, 200)
+        one.config.write_text("sandbox:\n  command_blocklist: ['(']\n")
+        one.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        equal("still", one.tool(box, "shell_exec", command="echo only-this").code, "command_blocked")
+
+
+@case
+def templates() -> None:
+    """A template that is a folder of the machine: its programs, and a root that can be written."""
+    root = make_root("template")
+    with service("api", f"templates:\n  own: {root}\n") as one, sandbox(one, template="own", root="rw") as box:
+        equal("template", one.ok("GET", f"{V}/sandboxes/{box}").json["template"], "own")
+        answer = one.ok("POST", f"{V}/sandboxes/{box}/execs", {"argv": ["/payload", "pid"], "wait": True}).json
+        check(answer["exit_code"] != 127, f"its own program runs: {answer}")
+        one.ok("PUT", f"{V}/sandboxes/{box}/files//tmp/x", data=b"x")
+
+
+@case
+def demo() -> None:
+    """What `make run` shows: the service starts, the lines to paste work, and without a terminal it ends well."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    shutil.rmtree(place() / "demo", ignore_errors=True)
+    words = [REPOSITORY / "tools/demo", BUILD]
+    env = {"PATH": os.environ["PATH"], "HUTCH_LISTEN": listen, "HUTCH_STATE": str(place() / "demo")}
+    for turn in ("first", "second"):
+        shown = subprocess.run(
+            words, cwd=REPOSITORY, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
+        equal(f"{turn}: {shown.stderr[-500:]}", shown.returncode, 0)
+        contains(turn, shown.stdout, "hello from the sandbox\\n", "# Hutch", '"bytes_written"', "destroyed: 204", "yes:")
+        equal(f"{turn}: credentials are shown once", "admin password" in shown.stdout, turn == "first")
 
 
 if __name__ == "__main__":

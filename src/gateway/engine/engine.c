@@ -255,6 +255,12 @@ void engine_close(struct engine *engine, engine_done closed, void *data)
     keeper_link_close(&engine->keeper, own_handle_closed);
 }
 
+void engine_set_limits(struct engine *engine, uint32_t sandboxes_max, uint32_t execs_max)
+{
+    engine->options.sandboxes_max = sandboxes_max;
+    engine->options.execs_max = execs_max;
+}
+
 void engine_figures(const struct engine *engine, struct engine_figures *ret_figures)
 {
     *ret_figures = engine->totals;

@@ -61,6 +61,9 @@ void engine_drain(struct engine *engine, engine_done done, void *data);
 /* Something to the keeper that is about no sandbox and is not answered. */
 _must_use_ int engine_tell_keeper(struct engine *engine, const struct wire_message *message);
 
+/* Other limits from now on. What is over them already goes on. */
+void engine_set_limits(struct engine *engine, uint32_t sandboxes_max, uint32_t execs_max);
+
 struct engine_figures {
     uint64_t sandboxes; /* live, of callers */
     uint64_t pooled;

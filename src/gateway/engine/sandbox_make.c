@@ -90,8 +90,10 @@ static int ask_for_it(struct sandbox *sandbox, const struct sandbox_class *class
                    .only = {.data = only}},
     };
 
-    if (class->template_name != NULL && strcmp(class->template_name, "host") != 0 && class->root_fd < 0)
+    if (class->template_name != NULL && strcmp(class->template_name, "host") != 0 && class->root_fd < 0) {
+        message.create.flags |= WIRE_CREATE_FOLDER;
         message.create.template_name = wire_str(class->template_name);
+    }
 
     for (const char *const *name = class->only; name != NULL && *name != NULL; name++) {
         size_t size = strlen(*name) + 1;

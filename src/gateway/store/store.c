@@ -281,7 +281,8 @@ static int fill_in(struct store *store, const struct store_options *options, str
     (void)pthread_mutex_init(&store->failure_mutex, NULL);
     int length = snprintf(store->folder, sizeof store->folder, "%s", options->folder);
     if (length >= (int)sizeof store->folder ||
-        snprintf(store->path, sizeof store->path, "%s/hutch.db", options->folder) >= (int)sizeof store->path)
+        snprintf(store->path, sizeof store->path, "%s/%s", options->folder,
+                 options->name != NULL ? options->name : "hutch.db") >= (int)sizeof store->path)
         return error_set(err, ERROR_INVALID, ENAMETOOLONG, "the state folder %.64s...", options->folder);
     return 0;
 }

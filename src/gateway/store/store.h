@@ -36,6 +36,7 @@ enum {
 
 struct store_options {
     const char *folder; /* exists, and nobody else writes to it */
+    const char *name;   /* of the database in it; NULL: hutch.db */
     enum store_sync sync;
     size_t queue_bytes;         /* writes that wait; 0: STORE_QUEUE_BYTES */
     uint64_t output_keep_bytes; /* of one exec's output; 0: STORE_OUTPUT_KEEP_BYTES */

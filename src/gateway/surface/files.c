@@ -97,6 +97,11 @@ static void client_gone(struct request *request)
     call_answer_empty(call, 499);
 }
 
+static bool is_plain(char c)
+{
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+}
+
 /* A name that can stand in a header, whatever the file is called (RFC 6266). */
 static void set_name(struct transfer *transfer)
 {
@@ -104,8 +109,12 @@ static void set_name(struct transfer *transfer)
     char value[NAME_SIZE];
     size_t length = (size_t)snprintf(value, sizeof value, "attachment; filename=\"");
 
-    for (const char *at = slash != NULL ? slash + 1 : transfer->path; *at != '\0' && length < sizeof value - 2; at++)
-        value[length++] = (char)(*at >= ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '_');
+    for (const char *at = slash != NULL ? slash + 1 : transfer->path; *at != '\0' && length < sizeof value - 2; at++) {
+        char c = *at;
+        if (!is_plain(c))
+            c = '_';
+        value[length++] = c;
+    }
     value[length++] = '"';
     value[length] = '\0';
     ignore_result(request_set_header(transfer->call->request, "Content-Disposition", value)); /* a convenience */

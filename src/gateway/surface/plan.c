@@ -368,7 +368,7 @@ static int fill_settings(struct call *call, const struct plan_body *body, const 
 
 int plan_make(struct call *call, const struct plan_body *body, struct plan *plan, struct error *err)
 {
-    const char *template_name = NULL;
+    const char *template_name = "host";
 
     plan->extra = writer_init(EXTRA_MAX);
     int r = choose_names(call->surface->options.config, body, plan, &template_name, err);

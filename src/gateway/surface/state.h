@@ -18,10 +18,14 @@ struct surface_counts {
     uint64_t duration_ns;
 };
 
-/* The compiled lists of one configuration: the default, then one per profile, NULL for one that has none. */
+struct surface_profile {
+    struct blocklist *list; /* NULL: it has none of its own */
+};
+
+/* The compiled lists of one configuration: the default, then one per profile. */
 struct surface_policy {
     struct blocklist *standard;
-    struct blocklist **profiles;
+    struct surface_profile *profiles;
     size_t profile_count;
 };
 

@@ -18,8 +18,8 @@ enum { ADDRESSES_MAX = 65536, AGENTS_MAX = 16384, MINUTE_MS = 60000, SECOND_MS =
 static void policy_release(struct surface_policy *policy)
 {
     blocklist_free(policy->standard);
-    for (size_t i = 0; i < policy->profile_count; i++)
-        blocklist_free(policy->profiles[i]);
+    for (size_t i = 0; policy->profiles != NULL && i < policy->profile_count; i++)
+        blocklist_free(policy->profiles[i].list);
     free(policy->profiles);
 }
 
@@ -40,20 +40,20 @@ static int compile(const struct config_list *patterns, struct blocklist **ret_li
 
 static int policy_init(struct surface_policy *policy, const struct config *config, struct error *err)
 {
-    struct surface_policy made = {.profile_count = config->profile_count};
+    struct surface_policy made = {0};
 
     int r = compile(&config->sandbox.command_blocklist, &made.standard, err);
     if (r < 0)
         return r;
-    made.profiles = calloc(config->profile_count + 1, sizeof(void *));
+    made.profiles = calloc(config->profile_count + 1, sizeof *made.profiles);
     if (made.profiles == NULL) {
-        blocklist_free(made.standard);
-        ignore_result(error_set(err, ERROR_SYSTEM, ENOMEM, "reading the profiles"));
-        return -ENOMEM;
+        policy_release(&made);
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "reading the profiles");
     }
+    made.profile_count = config->profile_count;
     for (size_t i = 0; r == 0 && i < config->profile_count; i++) {
         if (config->profiles[i].command_blocklist.given)
-            r = compile(&config->profiles[i].command_blocklist, &made.profiles[i], err);
+            r = compile(&config->profiles[i].command_blocklist, &made.profiles[i].list, err);
     }
     if (r < 0) {
         policy_release(&made);
@@ -68,8 +68,8 @@ const struct blocklist *surface_blocklist(const struct surface *surface, const c
     const struct config *config = surface->options.config;
 
     for (size_t i = 0; profile != NULL && i < config->profile_count; i++) {
-        if (strcmp(config->profiles[i].name, profile) == 0 && surface->policy.profiles[i] != NULL)
-            return surface->policy.profiles[i];
+        if (strcmp(config->profiles[i].name, profile) == 0 && surface->policy.profiles[i].list != NULL)
+            return surface->policy.profiles[i].list;
     }
     return surface->policy.standard;
 }
@@ -101,7 +101,7 @@ static int make_rates(struct surface *surface, const struct config *config, stru
 
 int surface_reconfigure(struct surface *surface, const struct config *config, struct error *err)
 {
-    struct surface_policy policy;
+    struct surface_policy policy = {0};
 
     int r = policy_init(&policy, config, err);
     if (r < 0)
