@@ -65,7 +65,8 @@ class Service:
     def start(self) -> None:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [BUILT / "hutchd", "--config", self.config, "--state", self.state, "--listen", f"127.0.0.1:{self.port}"],
+                [BUILT / "hutchd", "--config", self.config, "--state", self.state]
+                + ["--listen", f"127.0.0.1:{self.port}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

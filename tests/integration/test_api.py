@@ -407,7 +407,8 @@ def methods() -> None:
         answer = one.call("PUT", f"{V}/sandboxes", {})
         equal("405", answer.status, 405)
         equal("Allow", set(answer.headers["Allow"].split(", ")), {"GET", "HEAD", "POST", "OPTIONS"})
-        for path in (f"{V}/sandboxes/", f"{V}/sandboxes/x", f"{V}/sandboxes/sb_{NOBODY_HAS}", "/api", "/", f"{V}//tools"):
+        boxes = f"{V}/sandboxes"
+        for path in (f"{boxes}/", f"{boxes}/x", f"{boxes}/sb_{NOBODY_HAS}", "/api", "/", f"{V}//tools"):
             equal(path, one.call("GET", path).status, 404)
         equal("an id of another kind", one.call("GET", f"{V}/sandboxes/ex_{NOBODY_HAS}").status, 404)
         equal("an exec", one.call("GET", f"{V}/execs/ex_{NOBODY_HAS}").status, 404)
@@ -444,9 +445,10 @@ def database_path() -> None:
 
 def _certificate(name: str) -> tuple[str, str]:
     paths = [str(place() / f"{name}.{kind}") for kind in ("crt", "key")]
-    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
+    words += ["-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run(
-        [*words, "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
+        [*words, "-subj", f"/CN={name}", "-out", paths[0], "-keyout", paths[1]],
         check=True,
         capture_output=True,
     )
@@ -488,7 +490,10 @@ def tls() -> None:
 def reload() -> None:
     """SIGHUP: profiles, blocklists and limits are new at once; a file that is wrong changes nothing."""
     with service("api", HUTCH_SANDBOX_MAX_CONCURRENT="", HUTCH_SANDBOX_MAX_EXECS="") as one, sandbox(one) as box:
-        one.config.write_text("sandbox:\n  max_concurrent: 2\n  command_blocklist: ['only-this']\nprofiles:\n  tiny:\n    tools: [file_read]\n")
+        one.config.write_text(
+            "sandbox:\n  max_concurrent: 2\n  command_blocklist: ['only-this']\n"
+            "profiles:\n  tiny:\n    tools: [file_read]\n"
+        )
         one.process.send_signal(signal.SIGHUP)
         eventually("the new profile", lambda: one.call("POST", f"{V}/sandboxes", {"profile": "tiny"}).status == 201)
         equal("a limit that is new", one.call("POST", f"{V}/sandboxes", {}).code, "too_many")
@@ -525,7 +530,8 @@ def demo() -> None:
             words, cwd=REPOSITORY, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
         )
         equal(f"{turn}: {shown.stderr[-500:]}", shown.returncode, 0)
-        contains(turn, shown.stdout, "hello from the sandbox\\n", "# Hutch", '"bytes_written"', "destroyed: 204", "yes:")
+        contains(turn, shown.stdout, "hello from the sandbox\\n", "# Hutch", '"bytes_written"')
+        contains(turn, shown.stdout, "destroyed: 204", "yes:")
         equal(f"{turn}: credentials are shown once", "admin password" in shown.stdout, turn == "first")
 
 

@@ -147,7 +147,13 @@ def keys() -> None:
         one.ok("DELETE", f"{V}/keys/{made['id']}", status=204)
         equal("revoked", one.call("GET", f"{V}/tools", key=secret).status, 401)
         equal("none", one.call("DELETE", f"{V}/keys/key_{'a' * 26}").status, 404)
-        for body in ({}, {"name": "x"}, {"name": "x", "scope": "root"}, {"name": "", "scope": "run"}, {"name": "x" * 65, "scope": "run"}):
+        for body in (
+            {},
+            {"name": "x"},
+            {"name": "x", "scope": "root"},
+            {"name": "", "scope": "run"},
+            {"name": "x" * 65, "scope": "run"},
+        ):
             equal(str(body), one.call("POST", f"{V}/keys", body).status, 400)
         database = b"".join(path.read_bytes() for path in (one.state / "gateway").iterdir() if path.is_file())
         check(secret.encode() not in database, "the secret is not on disk")

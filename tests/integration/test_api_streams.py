@@ -266,7 +266,8 @@ def killed() -> None:
         equal("every byte", got, expected)
         equal("and its end", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 0)
         equal("its files", one.shell(box, "cat file")["stdout"], "kept\n")
-        now = {entry["number"]: entry["hash"] for entry in one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").json["entries"]}
+        entries = one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").json["entries"]
+        now = {entry["number"]: entry["hash"] for entry in entries}
         check(all(now.get(entry["number"]) == entry["hash"] for entry in calls), "no record was lost")
         equal("what had ended", one.ok("GET", f"{V}/execs/{ended}").json["exit_code"], 0)
         equal("its output", one.ok("GET", f"{V}/execs/{ended}/output", headers=RAW).body, b"ended before\n")
@@ -281,7 +282,8 @@ def killed_often() -> None:
     expected = hashlib.sha256("".join(f"{i}\n" for i in range(1, lines + 1)).encode()).hexdigest()
     with service("streams") as one, sandbox(one) as box:
         # Slow enough that each gateway meets it while it prints.
-        command = f"for i in $(seq 0 29); do seq $((i * {lines // 30} + 1)) $(((i + 1) * {lines // 30})); sleep .15; done"
+        part = lines // 30
+        command = f"for i in $(seq 0 29); do seq $((i * {part} + 1)) $(((i + 1) * {part})); sleep .15; done"
         run = one.start_exec(box, command=command, output_bytes=64 << 20)
         seen = 0
         for _ in range(4):

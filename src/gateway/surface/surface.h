@@ -49,5 +49,5 @@ enum before surface_before(struct request *request);
 void surface_refuse(struct request *request, unsigned status, const char *code, const char *message);
 void surface_done(const struct request *request, unsigned status, uint64_t bytes_sent, uint64_t duration_ns);
 
-/* The classes that the configuration's defaults and profiles make, for the pool. */
+/* Tell the pool what to keep ready: what the configuration's defaults make. */
 _must_use_ int surface_fill_pool(struct surface *surface, struct error *err);
