@@ -62,6 +62,22 @@ def execs() -> None:
 
 
 @case
+def large_input() -> None:
+    "Input larger than any pipe goes on when the call that brought it has been answered; a second writer is told to wait"
+    with service("input") as one, sandbox(one) as box:
+        path = f"{V}/sandboxes/{box}/execs"
+        size = 6_000_000
+        execs = [
+            one.ok("POST", path, {"command": "sleep 1; wc -c", "stdin": "A" * size}, 201).json["id"] for _ in range(4)
+        ]
+        equal("busy", one.call("POST", f"{V}/execs/{execs[0]}/stdin", data=b"more").status, 409)
+        for run in execs:
+            eventually("ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+            output = one.call("GET", f"{V}/execs/{run}/output", headers=RAW)
+            equal("all of it", output.body.strip(), str(size).encode())
+
+
+@case
 def output() -> None:
     """Output as pages, as events and as bytes, from any point on, each stream alone."""
     with service("streams") as one, sandbox(one) as box:

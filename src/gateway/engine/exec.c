@@ -27,6 +27,7 @@ void exec_unref(struct exec *exec)
     if (--exec->refs > 0)
         return;
     ring_release(&exec->ring);
+    free(exec->input);
     free(exec);
 }
 
@@ -299,6 +300,14 @@ static int record_start(struct exec *exec, const struct exec_settings *settings,
     return 0;
 }
 
+/* Whoever asked may be gone when there is room for the rest of it. */
+static int keep_input(struct exec *exec, const char *text, struct error *err)
+{
+    exec->input = strdup(text);
+    exec->input_length = strlen(text);
+    return exec->input == NULL ? error_set(err, ERROR_SYSTEM, ENOMEM, "keeping the standard input of an exec") : 0;
+}
+
 int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, exec_done started, void *data,
                struct exec **ret_exec, struct error *err)
 {
@@ -312,6 +321,8 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
     r = name_make("ex", exec->id);
     if (r < 0)
         r = error_set(err, ERROR_SYSTEM, -r, "making an id");
+    if (r == 0 && settings->stdin_text != NULL)
+        r = keep_input(exec, settings->stdin_text, err);
     if (r == 0)
         r = send_exec(exec, settings, err);
     if (r < 0) {
@@ -321,6 +332,7 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
     exec_add(sandbox, exec);
     if (exec->timeout_ms != 0)
         exec_arm(exec, exec->timeout_ms);
+    exec_feed(exec);
     r = record_start(exec, settings, started, data, err);
     if (r < 0) {
         exec->is_unrecorded = true;

@@ -39,6 +39,7 @@ struct exec_settings {
     uint8_t filter;          /* enum wire_filter */
     enum exec_mode mode;
     bool has_stdin;
+    const char *stdin_text; /* written to it, and then its end; copied. NULL: exec_write() does it */
     bool has_terminal;
     bool is_attached; /* it is killed when the last follower leaves it */
     uint16_t rows;
@@ -108,7 +109,10 @@ void exec_get(const struct exec *exec, struct exec_info *ret_info);
 _must_use_ int exec_write(struct exec *exec, const void *data, size_t length, bool end, size_t *ret_taken,
                           struct error *err);
 
-/* Call once, when there is room for more or nobody will read it any more. NULL: don't. */
+/* Somebody else is still writing. */
+bool exec_is_written(const struct exec *exec);
+
+/* Call once, when there is room for more or nobody will read it any more. NULL: don't. One at a time. */
 void exec_on_room(struct exec *exec, exec_done room, void *data);
 
 /* scope: enum wire_scope. */

@@ -54,7 +54,8 @@ void exec_get(const struct exec *exec, struct exec_info *ret_info)
     };
 }
 
-int exec_write(struct exec *exec, const void *data, size_t length, bool end, size_t *ret_taken, struct error *err)
+static int write_some(struct exec *exec, const void *data, size_t length, bool end, size_t *ret_taken,
+                      struct error *err)
 {
     struct guest_channel *channel = &exec->channel;
     size_t taken = 0;
@@ -92,6 +93,34 @@ int exec_write(struct exec *exec, const void *data, size_t length, bool end, siz
     return 0;
 }
 
+int exec_write(struct exec *exec, const void *data, size_t length, bool end, size_t *ret_taken, struct error *err)
+{
+    if (exec->input != NULL)
+        return error_set(err, ERROR_INVALID, EBUSY, "exec %s is still being given its first input", exec->id);
+    return write_some(exec, data, length, end, ret_taken, err);
+}
+
+bool exec_is_written(const struct exec *exec)
+{
+    return exec->input != NULL || exec->room != NULL;
+}
+
+/* An exec that reads no more, or has ended, needs no more input: its result says what became of it. */
+void exec_feed(struct exec *exec)
+{
+    struct error err;
+    size_t taken = 0;
+
+    if (exec->input == NULL)
+        return;
+    int r = write_some(exec, exec->input + exec->input_at, exec->input_length - exec->input_at, true, &taken, &err);
+    exec->input_at += taken;
+    if (r < 0 || exec->input_at == exec->input_length) {
+        free(exec->input);
+        exec->input = NULL;
+    }
+}
+
 void exec_on_room(struct exec *exec, exec_done room, void *data)
 {
     exec->room = room;
@@ -100,6 +129,9 @@ void exec_on_room(struct exec *exec, exec_done room, void *data)
 
 void exec_heard_room(struct exec *exec)
 {
+    exec_feed(exec);
+    if (exec->input != NULL)
+        return;
     exec_done room = TAKE_PTR(exec->room);
 
     if (room != NULL)

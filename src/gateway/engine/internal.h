@@ -161,6 +161,9 @@ struct exec {
     bool is_pausing; /* its timer stands still */
     bool has_timer;
     bool stdin_ended;
+    char *input; /* what is still to be written to it, or NULL */
+    size_t input_at;
+    size_t input_length;
     uint64_t timeout_ms;
     uint64_t left_ms; /* of the timer, while it stands still */
     uint64_t started_ms;
@@ -328,6 +331,7 @@ void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data)
 void exec_abandon(struct exec *exec);
 
 /* exec_control.c */
+void exec_feed(struct exec *exec);
 void exec_heard_room(struct exec *exec);
 void exec_link_drained(struct exec *exec);
 

@@ -82,7 +82,7 @@ static bool is_choice(const char *choices, const char *text)
 {
     size_t length = strlen(text);
 
-    for (const char *at = choices; at != NULL; at = strchr(at, '|')) {
+    for (const char *at = choices; at != NULL && strchr(text, '|') == NULL; at = strchr(at, '|')) {
         at += *at == '|';
         if (strncmp(at, text, length) == 0 && (at[length] == '|' || at[length] == '\0'))
             return true;

@@ -194,6 +194,7 @@ static void answer_unrecorded(struct call *call, int result, const char *message
     refusal = errors_of(&err);
     struct request *request = call->request;
     release(call);
+    request->principal = NULL; /* it can't be recorded: there is no call any more */
     request_refuse(request, refusal.status, refusal.code, err.message);
 }
 

@@ -105,8 +105,9 @@ static void beat(void *data)
 {
     struct watch *watch = data;
 
-    if (!watch->is_waiting)
-        ignore_result(sse_heartbeat(watch->call->request)); /* `gone` tells when nobody is there */
+    /* After an error `gone` does not come any more. */
+    if (!watch->is_waiting && sse_heartbeat(watch->call->request) < 0)
+        gone(watch->call->request);
 }
 
 static void begin(struct call *call)
@@ -129,8 +130,11 @@ static void begin(struct call *call)
         gone(call->request);
         return;
     }
-    ignore_result(sse_heartbeat(call->request)); /* so that the client sees the answer's head at once */
-    pump(watch);
+    /* So that the client sees the answer's head at once. */
+    if (sse_heartbeat(call->request) < 0)
+        gone(call->request);
+    else
+        pump(watch);
 }
 
 void events_get(struct request *request)

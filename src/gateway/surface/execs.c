@@ -343,6 +343,11 @@ static void input_push(struct input *input)
         input_fail(input, &err);
         return;
     }
+    if (exec_is_written(exec)) {
+        input_stop(input);
+        call_refuse(input->call, 409, "busy", "another call is still writing to this exec");
+        return;
+    }
     if (exec_write(exec, input->held.data + input->start, left, input->has_end && input->ends, &taken, &err) < 0) {
         input_fail(input, &err);
         return;
@@ -390,8 +395,13 @@ void execs_stdin(struct request *request)
     struct call *call = call_of(request);
     bool ends = false;
 
-    if (call_exec(call) == NULL || call_query_only(call, parameters) < 0 || call_query_switch(call, "end", &ends) < 0)
+    const struct exec *exec = call_exec(call);
+    if (exec == NULL || call_query_only(call, parameters) < 0 || call_query_switch(call, "end", &ends) < 0)
         return;
+    if (exec_is_written(exec)) {
+        call_refuse(call, 409, "busy", "another call is still writing to this exec");
+        return;
+    }
     struct input *input = call_alloc(call, sizeof *input);
     if (input == NULL)
         return;

@@ -263,8 +263,9 @@ static void beat(void *data)
 {
     struct follow *follow = data;
 
-    if (!follow->is_waiting && follow->form == FORM_EVENTS)
-        ignore_result(sse_heartbeat(follow->call->request)); /* `gone` tells when nobody is there */
+    /* After an error `gone` does not come any more. */
+    if (!follow->is_waiting && follow->form == FORM_EVENTS && sse_heartbeat(follow->call->request) < 0)
+        gone(follow->call->request);
 }
 
 static void begin(struct call *call)
@@ -275,8 +276,12 @@ static void begin(struct call *call)
     struct exec_follow_options options = {.after = follow->after};
     struct error err = {0};
 
-    if (exec == NULL || exec_follow(exec, &options, news, follow, &follow->follower, &err) < 0) {
+    if (exec == NULL) {
         call_refuse(call, 404, "not_found", "exec %s has been forgotten", call->exec);
+        return;
+    }
+    if (exec_follow(exec, &options, news, follow, &follow->follower, &err) < 0) {
+        call_fail(call, &err);
         return;
     }
     call->request->events = &events;

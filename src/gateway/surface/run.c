@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NS_PER_MS = 1000000, EXEC_ENV_MAX = 256, EXTRA_SIZE = 64 };
+enum {
+    NS_PER_MS = 1000000,
+    EXEC_ENV_MAX = 256,
+    EXTRA_SIZE = 64,
+    COMMAND_RECORDED = 4096, /* bytes of a command in the audit log */
+};
 
 /* The text that blocklists look at: the command, or the words of argv with blanks between. */
 static const char *command_text(struct call *call, const struct run_wish *wish)
@@ -77,7 +82,11 @@ static int check_command(struct call *call, const struct sandbox *sandbox, const
         call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
         return -ENOMEM;
     }
-    writer_text(call_detail(call), "command", text);
+    /* However long: what else is to be said of the call must fit behind it. */
+    size_t length = strlen(text);
+    writer_bytes(call_detail(call), "command", text, length < COMMAND_RECORDED ? length : COMMAND_RECORDED);
+    if (length > COMMAND_RECORDED)
+        writer_number(call_detail(call), "command_bytes", (int64_t)length);
     const char *profile = json_string_value(json_object_get(extra, "profile"));
     struct blocklist_verdict verdict = blocklist_check(surface_blocklist(call->surface, profile), text, strlen(text));
     if (verdict.blocked)
@@ -147,6 +156,7 @@ static int fill(struct run *run, const struct sandbox *sandbox, struct exec_sett
     settings->agent = *run->call->agent != '\0' ? run->call->agent : NULL;
     settings->uid = info.settings->class.user;
     settings->filter = info.settings->class.filter;
+    settings->stdin_text = wish->stdin_text;
     settings->has_stdin = wish->stdin_text != NULL || (wish->stdin_open.given && wish->stdin_open.value);
     settings->rows = (uint16_t)wish->rows.value;
     settings->columns = (uint16_t)wish->columns.value;
@@ -158,30 +168,6 @@ static int fill(struct run *run, const struct sandbox *sandbox, struct exec_sett
     if (wish->env != NULL && (settings->env = make_env(run->call, wish->env)) == NULL)
         return -EINVAL;
     return 0;
-}
-
-static void feed(struct run *run, struct exec *exec);
-
-static void has_room(void *data, struct exec *exec, const struct error *err)
-{
-    struct run *run = data;
-
-    if (err == NULL)
-        feed(run, exec);
-}
-
-/* An exec that reads no more, or has ended, needs no more input: its result says what became of it. */
-static void feed(struct run *run, struct exec *exec)
-{
-    struct error err;
-    size_t taken = 0;
-
-    if (run->input == NULL || exec_write(exec, run->input, run->input_left, true, &taken, &err) < 0)
-        return;
-    run->input += taken;
-    run->input_left -= taken;
-    if (run->input_left > 0)
-        exec_on_room(exec, has_room, run);
 }
 
 int run_start(struct run *run, struct call *call, struct sandbox *sandbox, bool collects, bool is_attached,
@@ -211,19 +197,12 @@ int run_start(struct run *run, struct call *call, struct sandbox *sandbox, bool 
     }
     exec_get(*ret_exec, &info);
     (void)snprintf(call->exec, sizeof call->exec, "%s", info.id);
-    run->input = run->wish.stdin_text;
-    run->input_left = run->input != NULL ? strlen(run->input) : 0;
-    feed(run, *ret_exec);
     return 0;
 }
 
 static void stop_waiting(struct run *run)
 {
-    struct exec *exec = exec_follower_exec(run->follower);
-
     run->call->request->events = NULL;
-    if (run->input_left > 0)
-        exec_on_room(exec, NULL, NULL);
     exec_follower_free(run->follower);
     run->follower = NULL;
 }

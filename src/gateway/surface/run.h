@@ -37,8 +37,6 @@ struct run {
     struct run_wish wish;
     struct call *call;
     struct exec_follower *follower;
-    const char *input;
-    size_t input_left;
     void (*ended)(struct run *run, const struct exec_result *result);
 };
 

@@ -424,6 +424,10 @@ void surface_refuse(struct request *request, unsigned status, const char *code, 
 {
     struct buf body = buf_init(ERRORS_BODY_MAX);
 
+    if (call_of(request) != NULL) {
+        call_refuse(call_of(request), status, code, "%s", message);
+        return;
+    }
     ignore_result(errors_write(&body, code, message, request->id)); /* an empty body then */
     request_answer(request, status, "application/json", body.data, body.length);
     buf_release(&body);
