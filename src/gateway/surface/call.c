@@ -329,7 +329,8 @@ static void refuse_with(struct call *call, unsigned status, const char *code, co
     call->verdict = verdict_of(status);
     writer_text(call_detail(call), "error", code);
     writer_text(call_detail(call), "message", message);
-    if (status == 429 && request_set_header(call->request, "Retry-After", "1") < 0)
+    if (status == 429 &&
+        request_set_header(call->request, "Retry-After", *call->retry_seconds != '\0' ? call->retry_seconds : "1") < 0)
         call->status = 503;
     record_and_send(call);
 }

@@ -54,7 +54,8 @@ struct call {
     const char *type;
     struct buf answer;
     call_then then;
-    void *state; /* the handler's own, in the request's arena */
+    char retry_seconds[16]; /* with 429; "" when nothing better than soon is known */
+    void *state;            /* the handler's own, in the request's arena */
 };
 
 /* NULL: no memory. */

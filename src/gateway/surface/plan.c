@@ -218,6 +218,9 @@ static int check_network(const struct plan_body *body, struct error *err)
     if (body->network_mode != NULL && strcmp(body->network_mode, "none") != 0)
         return error_set(err, ERROR_UNSUPPORTED, 0,
                          "network.mode: %s can't be had: this build grants no network; use none", body->network_mode);
+    if (json_array_size(body->domain_denylist) > 0)
+        return error_set(err, ERROR_UNSUPPORTED, 0,
+                         "network.domain_denylist: can't be had: this build grants no network");
     if (json_array_size(body->domain_allowlist) > 0)
         return error_set(err, ERROR_UNSUPPORTED, 0,
                          "network.domain_allowlist: can't be had: this build grants no network");

@@ -217,6 +217,8 @@ static enum before limit(struct request *request, uint32_t retry_ms, const char 
     surface->counts.limited++;
     (void)snprintf(seconds, sizeof seconds, "%u", retry_ms / SECOND_MS + 1);
     ignore_result(request_set_header(request, "Retry-After", seconds)); /* advice */
+    if (call_of(request) != NULL)
+        (void)snprintf(call_of(request)->retry_seconds, sizeof call_of(request)->retry_seconds, "%s", seconds);
     return refuse(request, 429, "too_many", message);
 }
 
