@@ -19,6 +19,7 @@
 #include "keeper/configuration.h"
 #include "keeper/keeper.h"
 #include "keeper/notify.h"
+#include "keeper/reload.h"
 #include "keeper/settings.h"
 #include "keeper/state.h"
 #include "keeper/supervisor.h"
@@ -68,7 +69,7 @@ struct daemon {
     struct keeper *keeper;
     struct supervisor supervisor;
     struct settings settings;
-    bool is_reloading; /* the gateway has new settings and has not said what came of it */
+    struct reload reload;
 };
 
 static void init(struct daemon *daemon, const struct daemon_options *options)
@@ -250,7 +251,7 @@ static void lose_gateway(struct daemon *daemon, const char *why)
     struct supervisor *supervisor = &daemon->supervisor;
 
     keeper_detach(daemon->keeper);
-    daemon->is_reloading = false;
+    reload_forget(&daemon->reload);
     int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
     uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
     log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
@@ -278,30 +279,42 @@ static int send_settings(struct daemon *daemon)
     size_t count = settings_to_message(&daemon->settings, daemon->presets_fd, &message, &names, fds);
     int r = keeper_tell(daemon->keeper, &message, fds, count);
 
+    reload_told(&daemon->reload, daemon->settings.generation, clock_now_ns());
     buf_release(&names);
     return r;
 }
 
-/* Once for each gateway. */
-static int become_ready(struct daemon *daemon)
+/* What came into force after it was told is told now. */
+static int become_ready(struct daemon *daemon, uint64_t generation)
 {
-    if (daemon->supervisor.ready_ns != 0)
-        return -EBADMSG;
+    int r = reload_ready(&daemon->reload, generation);
+
+    if (r < 0)
+        return r;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
-    log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", daemon->settings.generation),
+    log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
     notify_send("READY=1");
-    return 0;
+    return generation < daemon->settings.generation ? send_settings(daemon) : 0;
 }
 
 static void end_reload(struct daemon *daemon, const char *problem)
 {
-    daemon->is_reloading = false;
     if (problem[0] != '\0')
         log_event(&daemon->log, LOG_LEVEL_ERROR, "not-reloaded", LOG_TEXT("reason", problem));
     else
         log_event(&daemon->log, LOG_LEVEL_INFO, "reloaded", LOG_NUMBER("generation", daemon->settings.generation));
-    notify_send("READY=1");
+    if (daemon->reload.until_ns == 0 && !daemon->reload.is_wanted)
+        notify_send("READY=1");
+}
+
+static int hear_reloaded(struct daemon *daemon, const struct wire_reloaded *reloaded)
+{
+    int r = reload_answered(&daemon->reload, reloaded->generation);
+
+    if (r > 0)
+        end_reload(daemon, reloaded->detail.text);
+    return r < 0 ? r : 0;
 }
 
 /* Said later than at its start, it is just another way to end. */
@@ -324,12 +337,9 @@ static int heard(void *context, const struct wire_message *message)
     case WIRE_ATTACH:
         return send_settings(daemon);
     case WIRE_READY:
-        return become_ready(daemon);
+        return become_ready(daemon, message->ready.generation);
     case WIRE_RELOADED:
-        if (!daemon->is_reloading)
-            return -EBADMSG;
-        end_reload(daemon, message->reloaded.detail.text);
-        return 0;
+        return hear_reloaded(daemon, &message->reloaded);
     case WIRE_UNABLE:
         return hear_unable(daemon, message->unable.detail.text);
     case WIRE_DRAINED:
@@ -363,13 +373,10 @@ static void finish_reload(struct daemon *daemon)
     daemon->settings = settings;
     settings_release(&before, &daemon->settings);
     put_in_force(daemon);
-    /* One that is just starting gets them anyway. */
-    if (daemon->supervisor.ready_ns == 0) {
+    /* The next gateway gets them anyway, and one that is just starting when it is ready. */
+    if (daemon->reload.told == 0)
         end_reload(daemon, "");
-        return;
-    }
-    daemon->is_reloading = true;
-    if (send_settings(daemon) < 0)
+    else if (daemon->reload.heard != 0 && send_settings(daemon) < 0)
         lose_gateway(daemon, "it reads nothing");
 }
 
@@ -377,8 +384,7 @@ static void start_reload(struct daemon *daemon)
 {
     struct error err = {0};
 
-    if (daemon->configuration.reader.socket >= 0 || daemon->phase != PHASE_RUNNING)
-        return;
+    daemon->reload.is_wanted = false;
     notify_reloading();
     log_event(&daemon->log, LOG_LEVEL_INFO, "reloading", LOG_TEXT("file", daemon->configuration.plan.file));
     if (configuration_start(&daemon->configuration, &err) < 0)
@@ -409,7 +415,7 @@ static void handle_signals(struct daemon *daemon)
 
     while (daemon->phase != PHASE_ENDED && read(daemon->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGHUP)
-            start_reload(daemon);
+            daemon->reload.is_wanted = true;
         else
             start_drain(daemon, (int)info.ssi_signo);
     }
@@ -439,6 +445,13 @@ static void handle_times(struct daemon *daemon)
         daemon->phase = PHASE_ENDED;
     if (daemon->configuration.reader.socket >= 0 && now_ns >= daemon->configuration.reader.deadline_ns)
         finish_reload(daemon);
+    if (daemon->reload.until_ns != 0 && now_ns >= daemon->reload.until_ns) {
+        daemon->reload.until_ns = 0;
+        end_reload(daemon, "the gateway has not answered yet");
+    }
+    if (daemon->phase == PHASE_RUNNING && daemon->reload.is_wanted && daemon->reload.until_ns == 0 &&
+        daemon->configuration.reader.socket < 0)
+        start_reload(daemon);
     if (daemon->phase == PHASE_RUNNING && daemon->supervisor.start_ns != 0 && now_ns >= daemon->supervisor.start_ns)
         restart_gateway(daemon);
 }
@@ -458,6 +471,7 @@ static int wait_ms(const struct daemon *daemon)
     if (keeper_ms >= 0)
         sooner(&due_ns, now_ns + (uint64_t)keeper_ms * MS_NS);
     sooner(&due_ns, daemon->supervisor.start_ns);
+    sooner(&due_ns, daemon->reload.until_ns);
     sooner(&due_ns, daemon->watchdog_ns != 0 ? daemon->watchdog_due_ns : 0);
     sooner(&due_ns, daemon->phase == PHASE_DRAINING ? daemon->drain_until_ns : 0);
     sooner(&due_ns, daemon->configuration.reader.socket >= 0 ? daemon->configuration.reader.deadline_ns : 0);

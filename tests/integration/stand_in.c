@@ -259,6 +259,11 @@ static void run_drain(struct handover *handover)
         size_t fd_count = 0;
         hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, fds, &fd_count);
         report("heard %s", wire_name(message.type));
+        if (message.type == WIRE_SETTINGS && strcmp(mode(), "stubborn") != 0) {
+            message =
+                (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = message.settings.generation}};
+            ignore_result(link_send(handover->keeper_fd, &message, NULL, 0));
+        }
         if (message.type == WIRE_DRAIN && strcmp(mode(), "stubborn") != 0) {
             message = (struct wire_message){.type = WIRE_DRAINED};
             ignore_result(link_send(handover->keeper_fd, &message, NULL, 0));
@@ -275,6 +280,8 @@ int gateway_run(struct handover *handover)
            handover->presets.api_key != NULL ? handover->presets.api_key : "-");
     if (strcmp(mode(), "crash") == 0)
         return 3;
+    while (strcmp(mode(), "slow") == 0 && access("/state/go", F_OK) < 0)
+        (void)usleep(10000);
     if (handover_say_ready(handover) < 0)
         return 1;
     if (strcmp(mode(), "exec") == 0)
@@ -287,6 +294,10 @@ int gateway_run(struct handover *handover)
         run_deny();
     if (strcmp(mode(), "violate") == 0) {
         ready.type = WIRE_ATTACH;
+        ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    if (strcmp(mode(), "invent") == 0) {
+        ready = (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = 1}};
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
     }
     report("done");

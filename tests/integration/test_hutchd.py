@@ -565,6 +565,53 @@ def reload_good() -> None:
 
 
 @case
+def reload_while_starting() -> None:
+    "SIGHUP while the gateway starts: it is told what came into force meanwhile, once it is ready"
+    with daemon(stand_in="slow") as one:
+        one.wait_report("start")
+        one.signal(signal.SIGHUP)
+        one.wait_event("listening", 4)
+        equal("too early", one.events("reloaded"), [])
+        (one.state / "gateway" / "go").touch()
+        equal("generation", one.wait_event("reloaded")[0]["generation"], "2")
+        equal("at its start", one.wait_event("ready")[0]["generation"], "1")
+        equal("settings", one.report().count("heard SETTINGS"), 1)
+        equal("restarts", one.events("gateway-ended"), [])
+
+
+@case
+def reload_often() -> None:
+    "fifty SIGHUPs in a row: the gateway stays, and the last configuration is in force"
+    ports = [free_port(), free_port()]
+
+    def reload(one: Daemon, port: int, more: str = "") -> None:
+        new = one.config.with_suffix(".new")
+        new.write_text(f"server: {{listen: ['127.0.0.1:{port}']}}\n{more}")
+        new.rename(one.config)  # at once: it may be read at any time
+        one.signal(signal.SIGHUP)
+
+    with daemon("server: {listen: ['127.0.0.1:0']}\n") as one:
+        one.ready()
+        before = one.gateway()
+        for count in range(50):
+            reload(one, ports[count % 2])
+            time.sleep((5 + count * 7 % 16) / 1000)
+        reload(one, ports[0], "logging: {format: json}\n")
+        eventually("the last", lambda: re.search(r'"program":"hutchd","event":"reloaded"', one.log) is not None)
+        equal("gateway", one.gateway(), before)
+        equal("restarts", one.events("gateway-ended"), [])
+        equal("refused", one.events("not-reloaded"), [])
+        check(can_connect(ports[0]) and not can_connect(ports[1]), f"not the last configuration: {one.log}")
+
+
+@case
+def reload_unanswered() -> None:
+    "a gateway that says it took what it was not given is replaced"
+    with daemon(stand_in="invent") as one:
+        contains("reason", one.wait_event("gateway-ended")[0]["reason"], "Bad message")
+
+
+@case
 def reload_port_in_use() -> None:
     "SIGHUP with a port that is in use changes nothing"
     with socket.create_server(("127.0.0.1", 0)) as taken, daemon("server: {listen: ['127.0.0.1:0']}\n") as one:
