@@ -19,6 +19,7 @@
 #include "keeper/configuration.h"
 #include "keeper/keeper.h"
 #include "keeper/notify.h"
+#include "keeper/relay.h"
 #include "keeper/reload.h"
 #include "keeper/settings.h"
 #include "keeper/state.h"
@@ -42,7 +43,8 @@ enum {
     DRAIN_SPARE_MS = 1000, /* beyond what the gateway was given */
 };
 
-enum { POLL_SIGNALS, POLL_KEEPER, POLL_GATEWAY, POLL_ZYGOTE, POLL_READER, POLL_COUNT };
+/* What the gateway says on standard error before it says something to the keeper must be seen no later. */
+enum { POLL_SIGNALS, POLL_KEEPER, POLL_GATEWAY, POLL_ZYGOTE, POLL_READER, POLL_RELAY, POLL_COUNT };
 
 enum phase { PHASE_RUNNING, PHASE_DRAINING, PHASE_ENDED };
 
@@ -70,6 +72,7 @@ struct daemon {
     struct supervisor supervisor;
     struct settings settings;
     struct reload reload;
+    struct relay relay; /* the gateway's standard error */
 };
 
 static void init(struct daemon *daemon, const struct daemon_options *options)
@@ -81,6 +84,7 @@ static void init(struct daemon *daemon, const struct daemon_options *options)
     daemon->presets_fd = daemon->signal_fd = -1;
     daemon->zygote_fd = daemon->zygote_pidfd = daemon->zygote_watch_fd = -1;
     daemon->supervisor = SUPERVISOR_EMPTY;
+    daemon->relay = RELAY_EMPTY;
     settings_init(&daemon->settings);
 }
 
@@ -222,6 +226,8 @@ static int start_gateway(struct daemon *daemon, struct error *err)
     static char verb[] = "--serve";
     char *argv[] = {name, verb, NULL};
     struct configuration *configuration = &daemon->configuration;
+    _cleanup_fd_ int error_fd = -1;
+    int r = relay_open(&daemon->relay, STDERR_FILENO, &error_fd, err);
 
     configuration_refresh(configuration);
     struct service service = {
@@ -230,9 +236,11 @@ static int start_gateway(struct daemon *daemon, struct error *err)
         .argv = argv,
         .environment = configuration->environment.variables,
         .input_fd = -1,
+        .error_fd = error_fd,
         .state_fd = daemon->gateway_state_fd,
     };
-    int r = supervisor_start(&daemon->supervisor, &service, err);
+    if (r == 0)
+        r = supervisor_start(&daemon->supervisor, &service, err);
     if (r == 0)
         r = keeper_attach(daemon->keeper, daemon->supervisor.socket, err);
     return r;
@@ -253,6 +261,7 @@ static void lose_gateway(struct daemon *daemon, const char *why)
     keeper_detach(daemon->keeper);
     reload_forget(&daemon->reload);
     int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
+    relay_finish(&daemon->relay);
     uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
     log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
               WIFEXITED(status) ? LOG_NUMBER("status", WEXITSTATUS(status)) : LOG_NUMBER("signal", WTERMSIG(status)),
@@ -488,12 +497,15 @@ static void serve_once(struct daemon *daemon)
         [POLL_GATEWAY] = {.fd = daemon->supervisor.pidfd, .events = POLLIN},
         [POLL_ZYGOTE] = {.fd = daemon->zygote_watch_fd, .events = POLLIN},
         [POLL_READER] = {.fd = daemon->configuration.reader.socket, .events = POLLIN},
+        [POLL_RELAY] = relay_wait(&daemon->relay),
     };
 
     if (poll(ready, POLL_COUNT, wait_ms(daemon)) < 0 && errno != EINTR) {
         give_up(daemon, "waiting failed");
         return;
     }
+    if (ready[POLL_RELAY].revents != 0)
+        relay_some(&daemon->relay);
     if (ready[POLL_SIGNALS].revents != 0)
         handle_signals(daemon);
     /* Before its end: what it said last comes first. */
@@ -514,6 +526,7 @@ static void release(struct daemon *daemon)
     if (daemon->keeper != NULL)
         keeper_detach(daemon->keeper);
     supervisor_stop(&daemon->supervisor, LEAVE_MS);
+    relay_finish(&daemon->relay);
     configuration_release(&daemon->configuration);
     keeper_free(daemon->keeper);
     settings_release(&daemon->settings, NULL);

@@ -42,26 +42,32 @@ int reader_start(struct reader *reader, const struct reader_plan *plan, int conf
     static char verb[] = "--read-config";
     /* Nobody writes to it; execve only forgot the const. */
     char *argv[] = {program, verb, (char *)(uintptr_t)plan->file, NULL};
+    _cleanup_fd_ int error_fd = -1;
     int ends[2];
 
     /* From its start: others may have read it before. */
     if (lseek(config_fd, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_errno(err, "starting the reader");
+    int r = relay_open(&reader->relay, STDERR_FILENO, &error_fd, err);
     struct service service = {
         .user = plan->user,
         .program_fd = plan->program_fd,
         .argv = argv,
         .environment = plan->environment,
         .input_fd = config_fd,
+        .error_fd = error_fd,
         .fds = {ends[1]},
         .fd_count = 1,
         .state_fd = -1,
         .cpu_max = CPU_SECONDS,
     };
-    int r = service_start(&service, &reader->pidfd, err);
+    if (r == 0)
+        r = service_start(&service, &reader->pidfd, err);
     (void)close(ends[1]);
     if (r < 0) {
         (void)close(ends[0]);
+        close_fd(&error_fd);
+        relay_finish(&reader->relay);
         return r;
     }
     reader->socket = ends[0];
@@ -73,6 +79,7 @@ void reader_end(struct reader *reader)
 {
     close_fd(&reader->socket);
     (void)service_end(&reader->pidfd, 0);
+    relay_finish(&reader->relay);
 }
 
 int reader_take(struct reader *reader, uint8_t *frame, struct wire_message *ret_message, struct error *err)
@@ -88,6 +95,7 @@ int reader_take(struct reader *reader, uint8_t *frame, struct wire_message *ret_
     /* One that has ended without an answer has said why. */
     bool ended = r == 0;
     int status = service_end(&reader->pidfd, ended ? END_MS : 0);
+    relay_finish(&reader->relay);
     if (r > 0)
         return 0;
     if (ended && WIFEXITED(status))
@@ -124,6 +132,8 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
     static char program[] = "hutch-gateway";
     static char verb[] = "--check-certificate";
     char *argv[] = {program, verb, NULL};
+    struct relay relay;
+    _cleanup_fd_ int error_fd = -1;
     int pidfd = -1;
     int ends[2];
 
@@ -131,21 +141,26 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
         return error_errno(err, "reading the certificate");
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_errno(err, "checking the certificate");
+    int r = relay_open(&relay, STDERR_FILENO, &error_fd, err);
     struct service service = {
         .user = plan->user,
         .program_fd = plan->program_fd,
         .argv = argv,
         .environment = plan->environment,
         .input_fd = -1,
+        .error_fd = error_fd,
         .fds = {ends[1], certificate_fd, key_fd},
         .fd_count = 3,
         .state_fd = -1,
         .cpu_max = CPU_SECONDS,
     };
-    int r = service_start(&service, &pidfd, err);
+    if (r == 0)
+        r = service_start(&service, &pidfd, err);
     close_fd(&ends[1]);
+    close_fd(&error_fd);
     if (r == 0)
         r = hear_verdict(ends[0], &pidfd, err);
     close_fd(&ends[0]);
+    relay_finish(&relay);
     return r;
 }

@@ -181,6 +181,7 @@ static int arrange_descriptors(struct start *start)
     int input = service->input_fd >= 0 ? fcntl(service->input_fd, F_DUPFD_CLOEXEC, first_free)
                                        : open("/dev/null", O_RDONLY | O_CLOEXEC);
     int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int error = fcntl(service->error_fd, F_DUPFD_CLOEXEC, first_free);
 
     for (size_t i = 0; i < service->fd_count; i++) {
         high[i] = fcntl(service->fds[i], F_DUPFD_CLOEXEC, first_free);
@@ -189,10 +190,10 @@ static int arrange_descriptors(struct start *start)
     }
     start->program_fd = fcntl(service->program_fd, F_DUPFD_CLOEXEC, first_free);
     int told = fcntl(start->told_fd, F_DUPFD_CLOEXEC, first_free);
-    if (input < 0 || output < 0 || start->program_fd < 0 || told < 0)
+    if (input < 0 || output < 0 || error < 0 || start->program_fd < 0 || told < 0)
         return -errno;
     start->told_fd = told;
-    if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
+    if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(error, STDERR_FILENO) < 0)
         return -errno;
     for (size_t i = 0; i < service->fd_count; i++) {
         if (dup2(high[i], FIRST_FD + (int)i) < 0)

@@ -250,6 +250,22 @@ static void run_deny(void)
     report("environment %s", getenv("HUTCH_ADMIN_PASSWORD") == NULL ? "clean" : "password");
 }
 
+/* More than a pipe holds, so that it has to be read meanwhile. */
+static void run_noisy(void)
+{
+    enum { COUNT = 100000 };
+    static char flood[COUNT + 1];
+
+    report("read %s", outcome(read(STDERR_FILENO, flood, 1)));
+    report("truncate %s", outcome(ftruncate(STDERR_FILENO, 0)));
+    report("shutdown %s", outcome(shutdown(STDERR_FILENO, SHUT_RDWR)));
+    memset(flood, 'y', COUNT);
+    flood[COUNT] = '\n';
+    (void)fprintf(stderr, "red \x1b[31m\n");
+    ignore_result(fd_write_all(STDERR_FILENO, flood, sizeof flood));
+    (void)fprintf(stderr, "last word");
+}
+
 static void run_drain(struct handover *handover)
 {
     struct wire_message message;
@@ -292,6 +308,8 @@ int gateway_run(struct handover *handover)
         run_shares(handover);
     if (strcmp(mode(), "deny") == 0)
         run_deny();
+    if (strcmp(mode(), "noisy") == 0)
+        run_noisy();
     if (strcmp(mode(), "violate") == 0) {
         ready.type = WIRE_ATTACH;
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));

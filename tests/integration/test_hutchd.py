@@ -239,6 +239,31 @@ def denied() -> None:
 
 
 @case
+def standard_error() -> None:
+    "the gateway's standard error is a pipe of its own; what it says there comes out whole, and harmless"
+    with daemon() as one:
+        one.ready()
+        contains("standard error", os.readlink(f"/proc/{one.gateway()}/fd/2"), "pipe:")
+        contains("first credentials", one.log, "shown once", "\nhutchd:   API key         ", "\nhutchd:   admin password")
+        contains("its log", one.log, "program=hutch-gateway")
+        # All of it is there before the gateway is said to be ready.
+        check(one.log.index("admin password") < one.log.index("event=ready"), one.log)
+    with daemon(stand_in="noisy") as one:
+        one.wait_report("done")
+        outcomes = dict(line.split(" ", 1) for line in one.report() if line.count(" ") == 1)
+        equal("reading it", outcomes["read"], "EBADF")
+        equal("cutting it", outcomes["truncate"], "EINVAL")
+        equal("shutting it down", outcomes["shutdown"], "ENOTSOCK")
+        os.kill(one.gateway(), signal.SIGKILL)
+        one.wait_event("gateway-ended")
+        said = one.log[: one.log.index("event=gateway-ended")]
+        contains("what it said", said, "\nred \\x1b[31m\n", "\nlast word\n")
+        lines = said.splitlines()
+        equal("the flood", sum(line.count("y") for line in lines if set(line) == {"y"}), 100_000)
+        check(max(map(len, lines)) < 4096, "a line was not cut")
+
+
+@case
 def presets() -> None:
     "the first credentials come through a descriptor"
     with daemon(stand_in="idle", HUTCH_ADMIN_PASSWORD="pass word", HUTCH_API_KEY="k") as one:
