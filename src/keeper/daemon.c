@@ -262,7 +262,9 @@ static void lose_gateway(struct daemon *daemon, const char *why)
     reload_forget(&daemon->reload);
     int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
     relay_finish(&daemon->relay);
-    uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
+    uint64_t now_ns = clock_now_ns();
+    /* To wait for its end may have taken longer than the pause. */
+    uint64_t pause_ms = supervisor->start_ns > now_ns ? (supervisor->start_ns - now_ns) / MS_NS : 0;
     log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
               WIFEXITED(status) ? LOG_NUMBER("status", WEXITSTATUS(status)) : LOG_NUMBER("signal", WTERMSIG(status)),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)), LOG_NUMBER("restart_ms", pause_ms));

@@ -59,6 +59,17 @@ __attribute__((constructor)) static void speak_other_version(int argc, char **ar
     _exit(0);
 }
 
+/* A checker that is never done, and never silent. */
+__attribute__((constructor)) static void check_for_ever(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--check-certificate") != 0 || strcmp(mode(), "drip") != 0)
+        return;
+    for (;;) {
+        ignore_result(write(WIRE_KEEPER_FD, "x", 1));
+        (void)usleep(100000);
+    }
+}
+
 static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
 {
     int r =
@@ -317,6 +328,10 @@ int gateway_run(struct handover *handover)
     if (strcmp(mode(), "invent") == 0) {
         ready = (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = 1}};
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    if (strcmp(mode(), "linger") == 0) {
+        close_fd(&handover->keeper_fd);
+        (void)sleep(30);
     }
     report("done");
     run_drain(handover);

@@ -301,6 +301,15 @@ def gives_up() -> None:
         contains("log", one.log, "again and again", "status=3")
 
 
+@case
+def lingers() -> None:
+    "a gateway that says no more and does not end is ended, and the next starts"
+    with daemon(stand_in="linger") as one:
+        # To wait for its end takes longer than the first pause.
+        equal("pause", one.wait_event("gateway-ended")[0]["restart_ms"], "0")
+        one.wait_event("ready", 2)
+
+
 LINES = 5_000_000
 
 
@@ -496,6 +505,11 @@ def options() -> None:
     equal("status", hutchd("--version=1").status, 2)
     contains("help", hutchd("--help").text, "--check-config", "HUTCH_ADMIN_PASSWORD")
     contains("version", hutchd("--version").text, "hutchd ")
+    many = ",".join(f"[0000:0000:0000:0000:0000:0000:0000:0001]:{port}" for port in range(10000, 10016))
+    equal("many addresses", hutchd("--check-config", "--listen", many).status, 0)
+    outcome = hutchd("--check-config", "--listen", many + "," * 2000)
+    equal("status", outcome.status, 1)
+    contains("message", outcome.err, "--listen takes at most 20", "server.listen")
 
 
 @case
@@ -538,6 +552,27 @@ def certificates() -> None:
         one.config.write_text(bad)
         one.signal(signal.SIGHUP)
         contains("reason", one.wait_event("not-reloaded")[0]["reason"], "this key does not belong")
+
+
+@case
+def certificate_checker() -> None:
+    "a checker of certificates that is never done is ended"
+    certificate, key = make_certificate("slow")
+    config = place() / "slow.yaml"
+    config.write_text(f"server: {{tls_certificate: {certificate}, tls_key: {key}}}\n")
+    program = with_stand_in() / "hutchd"
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [program, "--check-config", "--config", config],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "HUTCH_TEST_MODE": "drip"},
+    )
+    outcome = finish(process, seconds=30)
+    equal("status", outcome.status, 1)
+    contains("message", outcome.err, "checking the certificate: ", "timed out")
+    quick("the refusal", time.monotonic() - began, 14)
 
 
 @case
