@@ -39,6 +39,7 @@
 enum {
     PATH_SIZE = 4096,
     OPEN_FILES = 1048576,
+    GATEWAY_PROCESSES_MAX = 256,
     LEAVE_MS = 2000,       /* for a gateway to end by itself once the conversation has */
     DRAIN_SPARE_MS = 1000, /* beyond what the gateway was given */
 };
@@ -238,6 +239,7 @@ static int start_gateway(struct daemon *daemon, struct error *err)
         .input_fd = -1,
         .error_fd = error_fd,
         .state_fd = daemon->gateway_state_fd,
+        .process_max = GATEWAY_PROCESSES_MAX,
     };
     if (r == 0)
         r = supervisor_start(&daemon->supervisor, &service, err);
@@ -456,10 +458,8 @@ static void handle_times(struct daemon *daemon)
         daemon->phase = PHASE_ENDED;
     if (daemon->configuration.reader.socket >= 0 && now_ns >= daemon->configuration.reader.deadline_ns)
         finish_reload(daemon);
-    if (daemon->reload.until_ns != 0 && now_ns >= daemon->reload.until_ns) {
-        daemon->reload.until_ns = 0;
+    if (reload_is_late(&daemon->reload, now_ns))
         end_reload(daemon, "the gateway has not answered yet");
-    }
     if (daemon->phase == PHASE_RUNNING && daemon->reload.is_wanted && daemon->reload.until_ns == 0 &&
         daemon->configuration.reader.socket < 0)
         start_reload(daemon);

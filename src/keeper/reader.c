@@ -14,7 +14,7 @@
 
 #define MS_NS UINT64_C(1000000)
 
-enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10, END_MS = 1000 };
+enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10, PROCESSES_MAX = 4, END_MS = 1000 };
 
 int reader_copy_file(int file_fd, const char *what, int *ret_fd, struct error *err)
 {
@@ -61,6 +61,7 @@ int reader_start(struct reader *reader, const struct reader_plan *plan, int conf
         .fd_count = 1,
         .state_fd = -1,
         .cpu_max = CPU_SECONDS,
+        .process_max = PROCESSES_MAX,
     };
     if (r == 0)
         r = service_start(&service, &reader->pidfd, err);
@@ -161,6 +162,7 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
         .fd_count = 3,
         .state_fd = -1,
         .cpu_max = CPU_SECONDS,
+        .process_max = PROCESSES_MAX,
     };
     if (r == 0)
         r = service_start(&service, &pidfd, err);

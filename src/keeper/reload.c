@@ -14,6 +14,14 @@ void reload_forget(struct reload *reload)
     reload->told = reload->heard = reload->until_ns = 0;
 }
 
+bool reload_is_late(struct reload *reload, uint64_t now_ns)
+{
+    if (reload->until_ns == 0 || now_ns < reload->until_ns)
+        return false;
+    reload->until_ns = 0;
+    return true;
+}
+
 int reload_ready(struct reload *reload, uint64_t generation)
 {
     if (reload->heard != 0 || generation == 0 || generation != reload->told)

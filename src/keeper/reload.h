@@ -26,6 +26,9 @@ void reload_told(struct reload *reload, uint64_t generation, uint64_t now_ns);
 /* The gateway has gone; the next is told anew. */
 void reload_forget(struct reload *reload);
 
+/* Whether the time for an answer is over; said once. The answer may still come. */
+_must_use_ bool reload_is_late(struct reload *reload, uint64_t now_ns);
+
 /* READY came. 0, or -EBADMSG for what was not told, or not for the first time. */
 _must_use_ int reload_ready(struct reload *reload, uint64_t generation);
 

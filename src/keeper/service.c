@@ -87,6 +87,19 @@ static int add_loader_cache(int root)
     return r < 0 ? r : mnt_attach(fd, root, "etc/ld.so.cache");
 }
 
+/* A daemon that the host's memory must not cost its life does not pass that on. */
+static int lower_value(struct start *start)
+{
+    static const char path[] = "/proc/self/oom_score_adj";
+    char score[16];
+
+    (void)start;
+    ssize_t n = fd_read_file(AT_FDCWD, path, score, sizeof score);
+    if (n < 0)
+        return (int)n;
+    return score[0] == '-' ? fd_write_file(AT_FDCWD, path, "0") : 0;
+}
+
 static int make_root(struct start *start)
 {
     static const struct mnt_option options[] = {{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}};
@@ -242,6 +255,18 @@ static int drop_privileges(struct start *start)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/*
+ * After the change of ids: the count is of all that its user runs, other gateways too, and beyond the limit the kernel
+ * would execute nothing.
+ */
+static int limit_processes(struct start *start)
+{
+    unsigned max = start->service->process_max;
+    struct rlimit processes = {max, max};
+
+    return max != 0 && sys_prlimit(RLIMIT_NPROC, &processes, NULL) < 0 ? -errno : 0;
+}
+
 static int load_filter(struct start *start)
 {
     (void)start;
@@ -252,6 +277,7 @@ static const struct {
     const char *name;
     int (*take)(struct start *start);
 } steps[] = {
+    {"setting its OOM score", lower_value},
     {"making a root", make_root},
     {"attaching /usr and the state folder", fill_root},
     {"making /dev", add_devices},
@@ -261,6 +287,7 @@ static const struct {
     {"arranging descriptors", arrange_descriptors},
     {"setting limits", set_limits},
     {"dropping privileges", drop_privileges},
+    {"limiting its processes", limit_processes},
     {"loading the filter", load_filter},
 };
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -354,6 +381,11 @@ int service_find_user(const char *name, struct service_user *ret_user, struct er
 {
     const struct passwd *entry = getpwnam(name);
 
+    if (entry != NULL && entry->pw_uid != 0 && entry->pw_gid == 0)
+        return error_set(err, ERROR_INVALID, 0,
+                         "the user '%s' has root's group; give it one of its own: groupadd --system %s; usermod "
+                         "--gid %s %s",
+                         name, name, name, name);
     if (entry == NULL || entry->pw_uid == 0)
         return error_set(err, ERROR_NOT_FOUND, 0,
                          "there is no user '%s' to run the gateway as: useradd --system --user-group --no-create-home "

@@ -186,10 +186,26 @@ def can_connect(port: int) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def valuable() -> Iterator[None]:
+    """What is started here is not what the kernel kills when memory is short; where one may say so."""
+    path = pathlib.Path("/proc/self/oom_score_adj")
+    before = path.read_text()
+    with contextlib.suppress(PermissionError):
+        path.write_text("-500")
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
 @case
 def confined() -> None:
     "the gateway is the service user, without capabilities, with no_new_privs, a filter and namespaces of its own"
-    with daemon(HUTCH_ADMIN_PASSWORD="a secret that is long", HUTCH_API_KEY="another-key-of-16-and-more") as one:
+    with (
+        valuable(),
+        daemon(HUTCH_ADMIN_PASSWORD="a secret that is long", HUTCH_API_KEY="another-key-of-16-and-more") as one,
+    ):
         one.ready()
         pid = one.gateway()
         fields = status_of(pathlib.Path(f"/proc/{pid}/status").read_text())
@@ -205,6 +221,10 @@ def confined() -> None:
                 os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"),
                 f"it shares the {name} namespace",
             )
+        score = int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text())
+        check(score >= 0, f"it outlives others when memory is short: {score}")
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+        check(re.search(r"^Max processes +256 +256 ", limits, re.M) is not None, limits)
         equal("its root", sorted(os.listdir(f"/proc/{pid}/root")), sorted(expected_root()))
         equal("its state", (one.state / "gateway").stat().st_uid, user_id())
         environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
@@ -244,7 +264,7 @@ def standard_error() -> None:
     with daemon() as one:
         one.ready()
         contains("standard error", os.readlink(f"/proc/{one.gateway()}/fd/2"), "pipe:")
-        contains("first credentials", one.log, "shown once", "\nhutchd:   API key         ", "\nhutchd:   admin password")
+        contains("first credentials", one.log, "shown once", "\nhutchd:   API key   ", "\nhutchd:   admin password")
         contains("its log", one.log, "program=hutch-gateway")
         # All of it is there before the gateway is said to be ready.
         check(one.log.index("admin password") < one.log.index("event=ready"), one.log)
@@ -261,6 +281,19 @@ def standard_error() -> None:
         lines = said.splitlines()
         equal("the flood", sum(line.count("y") for line in lines if set(line) == {"y"}), 100_000)
         check(max(map(len, lines)) < 4096, "a line was not cut")
+
+
+@case
+def service_user() -> None:
+    "a service user that is root, has root's group or is not there is refused"
+    passwd = place() / "passwd"
+    script = 'mount --bind "$0" /etc/passwd && exec "$1" --check-config'
+    for ids, message in (("999:0", "has root's group"), ("0:999", "there is no user"), ("", "there is no user")):
+        passwd.write_text("root:x:0:0::/:/bin/sh\n" + (f"{USER}:x:{ids}::/:/bin/false\n" if ids else ""))
+        words = ["unshare", "--mount", "sh", "-c", script, passwd, BUILT / "hutchd"]
+        outcome = subprocess.run(words, capture_output=True, text=True, check=False)
+        equal(f"status with {ids}", outcome.returncode, 1)
+        contains(f"message with {ids}", outcome.stderr, message)
 
 
 @case

@@ -36,6 +36,20 @@ TEST(test_answers)
     assert_int_equal(reload_answered(&reload, 4), -EBADMSG);
 }
 
+TEST(test_late)
+{
+    struct reload reload = {0};
+
+    reload_told(&reload, 1, 0);
+    assert_false(reload_is_late(&reload, UINT64_MAX));
+    assert_int_equal(reload_ready(&reload, 1), 0);
+    reload_told(&reload, 2, 100);
+    assert_false(reload_is_late(&reload, 100 + LIMIT_NS - 1));
+    assert_true(reload_is_late(&reload, 100 + LIMIT_NS));
+    assert_false(reload_is_late(&reload, 100 + LIMIT_NS));
+    assert_int_equal(reload_answered(&reload, 2), 1);
+}
+
 TEST(test_forgotten)
 {
     struct reload reload = {.is_wanted = true};
@@ -54,7 +68,7 @@ TEST(test_forgotten)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ready), cmocka_unit_test(test_answers),
-                                       cmocka_unit_test(test_forgotten)};
+                                       cmocka_unit_test(test_late), cmocka_unit_test(test_forgotten)};
 
     return cmocka_run_group_tests_name("keeper/reload", tests, NULL, NULL);
 }
