@@ -7,11 +7,14 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define USUAL_FILE "/etc/hutch/hutch.yaml"
 #define SERVICE_USER "hutch"
 #define PROGRAM "hutch-gateway"
+
+enum { LISTEN_MAX = sizeof((struct configuration *)NULL)->listen - sizeof "HUTCH_SERVER_LISTEN=" };
 
 int configuration_init(struct configuration *configuration, const char *file, const char *listen, struct error *err)
 {
@@ -24,8 +27,11 @@ int configuration_init(struct configuration *configuration, const char *file, co
     int r = service_find_user(SERVICE_USER, &user, err);
     if (r == 0)
         r = beside_open(PROGRAM, &configuration->program_fd, err);
+    if (r == 0 && listen != NULL && strlen(listen) > LISTEN_MAX)
+        return error_set(err, ERROR_INVALID, 0, "--listen takes at most %d bytes; server.listen in a file takes more",
+                         LISTEN_MAX);
     if (listen != NULL)
-        (void)snprintf(configuration->listen, sizeof configuration->listen, "HUTCH_SERVER_LISTEN=%.480s", listen);
+        (void)snprintf(configuration->listen, sizeof configuration->listen, "HUTCH_SERVER_LISTEN=%s", listen);
     if (r == 0)
         r = environment_init(&configuration->environment, environ, listen != NULL ? configuration->listen : NULL, err);
     configuration->plan = (struct reader_plan){

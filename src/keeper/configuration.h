@@ -14,7 +14,7 @@ struct configuration {
     bool is_needed; /* the file was named by a person: it must be there */
     bool is_absent; /* it was not there: all defaults */
     int program_fd;
-    char listen[512];
+    char listen[2048];
     struct environment environment;
     struct reader_plan plan;
     struct reader reader;

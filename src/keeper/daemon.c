@@ -19,6 +19,8 @@
 #include "keeper/configuration.h"
 #include "keeper/keeper.h"
 #include "keeper/notify.h"
+#include "keeper/relay.h"
+#include "keeper/reload.h"
 #include "keeper/settings.h"
 #include "keeper/state.h"
 #include "keeper/supervisor.h"
@@ -37,11 +39,13 @@
 enum {
     PATH_SIZE = 4096,
     OPEN_FILES = 1048576,
+    GATEWAY_PROCESSES_MAX = 256,
     LEAVE_MS = 2000,       /* for a gateway to end by itself once the conversation has */
     DRAIN_SPARE_MS = 1000, /* beyond what the gateway was given */
 };
 
-enum { POLL_SIGNALS, POLL_KEEPER, POLL_GATEWAY, POLL_ZYGOTE, POLL_READER, POLL_COUNT };
+/* What the gateway says on standard error before it says something to the keeper must be seen no later. */
+enum { POLL_SIGNALS, POLL_KEEPER, POLL_GATEWAY, POLL_ZYGOTE, POLL_READER, POLL_RELAY, POLL_COUNT };
 
 enum phase { PHASE_RUNNING, PHASE_DRAINING, PHASE_ENDED };
 
@@ -68,7 +72,8 @@ struct daemon {
     struct keeper *keeper;
     struct supervisor supervisor;
     struct settings settings;
-    bool is_reloading; /* the gateway has new settings and has not said what came of it */
+    struct reload reload;
+    struct relay relay; /* the gateway's standard error */
 };
 
 static void init(struct daemon *daemon, const struct daemon_options *options)
@@ -80,6 +85,7 @@ static void init(struct daemon *daemon, const struct daemon_options *options)
     daemon->presets_fd = daemon->signal_fd = -1;
     daemon->zygote_fd = daemon->zygote_pidfd = daemon->zygote_watch_fd = -1;
     daemon->supervisor = SUPERVISOR_EMPTY;
+    daemon->relay = RELAY_EMPTY;
     settings_init(&daemon->settings);
 }
 
@@ -221,6 +227,8 @@ static int start_gateway(struct daemon *daemon, struct error *err)
     static char verb[] = "--serve";
     char *argv[] = {name, verb, NULL};
     struct configuration *configuration = &daemon->configuration;
+    _cleanup_fd_ int error_fd = -1;
+    int r = relay_open(&daemon->relay, STDERR_FILENO, &error_fd, err);
 
     configuration_refresh(configuration);
     struct service service = {
@@ -229,9 +237,12 @@ static int start_gateway(struct daemon *daemon, struct error *err)
         .argv = argv,
         .environment = configuration->environment.variables,
         .input_fd = -1,
+        .error_fd = error_fd,
         .state_fd = daemon->gateway_state_fd,
+        .process_max = GATEWAY_PROCESSES_MAX,
     };
-    int r = supervisor_start(&daemon->supervisor, &service, err);
+    if (r == 0)
+        r = supervisor_start(&daemon->supervisor, &service, err);
     if (r == 0)
         r = keeper_attach(daemon->keeper, daemon->supervisor.socket, err);
     return r;
@@ -250,9 +261,12 @@ static void lose_gateway(struct daemon *daemon, const char *why)
     struct supervisor *supervisor = &daemon->supervisor;
 
     keeper_detach(daemon->keeper);
-    daemon->is_reloading = false;
+    reload_forget(&daemon->reload);
     int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
-    uint64_t pause_ms = (supervisor->start_ns - clock_now_ns()) / MS_NS;
+    relay_finish(&daemon->relay);
+    uint64_t now_ns = clock_now_ns();
+    /* To wait for its end may have taken longer than the pause. */
+    uint64_t pause_ms = supervisor->start_ns > now_ns ? (supervisor->start_ns - now_ns) / MS_NS : 0;
     log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
               WIFEXITED(status) ? LOG_NUMBER("status", WEXITSTATUS(status)) : LOG_NUMBER("signal", WTERMSIG(status)),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)), LOG_NUMBER("restart_ms", pause_ms));
@@ -278,30 +292,42 @@ static int send_settings(struct daemon *daemon)
     size_t count = settings_to_message(&daemon->settings, daemon->presets_fd, &message, &names, fds);
     int r = keeper_tell(daemon->keeper, &message, fds, count);
 
+    reload_told(&daemon->reload, daemon->settings.generation, clock_now_ns());
     buf_release(&names);
     return r;
 }
 
-/* Once for each gateway. */
-static int become_ready(struct daemon *daemon)
+/* What came into force after it was told is told now. */
+static int become_ready(struct daemon *daemon, uint64_t generation)
 {
-    if (daemon->supervisor.ready_ns != 0)
-        return -EBADMSG;
+    int r = reload_ready(&daemon->reload, generation);
+
+    if (r < 0)
+        return r;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
-    log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", daemon->settings.generation),
+    log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
     notify_send("READY=1");
-    return 0;
+    return generation < daemon->settings.generation ? send_settings(daemon) : 0;
 }
 
 static void end_reload(struct daemon *daemon, const char *problem)
 {
-    daemon->is_reloading = false;
     if (problem[0] != '\0')
         log_event(&daemon->log, LOG_LEVEL_ERROR, "not-reloaded", LOG_TEXT("reason", problem));
     else
         log_event(&daemon->log, LOG_LEVEL_INFO, "reloaded", LOG_NUMBER("generation", daemon->settings.generation));
-    notify_send("READY=1");
+    if (daemon->reload.until_ns == 0 && !daemon->reload.is_wanted)
+        notify_send("READY=1");
+}
+
+static int hear_reloaded(struct daemon *daemon, const struct wire_reloaded *reloaded)
+{
+    int r = reload_answered(&daemon->reload, reloaded->generation);
+
+    if (r > 0)
+        end_reload(daemon, reloaded->detail.text);
+    return r < 0 ? r : 0;
 }
 
 /* Said later than at its start, it is just another way to end. */
@@ -324,12 +350,9 @@ static int heard(void *context, const struct wire_message *message)
     case WIRE_ATTACH:
         return send_settings(daemon);
     case WIRE_READY:
-        return become_ready(daemon);
+        return become_ready(daemon, message->ready.generation);
     case WIRE_RELOADED:
-        if (!daemon->is_reloading)
-            return -EBADMSG;
-        end_reload(daemon, message->reloaded.detail.text);
-        return 0;
+        return hear_reloaded(daemon, &message->reloaded);
     case WIRE_UNABLE:
         return hear_unable(daemon, message->unable.detail.text);
     case WIRE_DRAINED:
@@ -363,13 +386,10 @@ static void finish_reload(struct daemon *daemon)
     daemon->settings = settings;
     settings_release(&before, &daemon->settings);
     put_in_force(daemon);
-    /* One that is just starting gets them anyway. */
-    if (daemon->supervisor.ready_ns == 0) {
+    /* The next gateway gets them anyway, and one that is just starting when it is ready. */
+    if (daemon->reload.told == 0)
         end_reload(daemon, "");
-        return;
-    }
-    daemon->is_reloading = true;
-    if (send_settings(daemon) < 0)
+    else if (daemon->reload.heard != 0 && send_settings(daemon) < 0)
         lose_gateway(daemon, "it reads nothing");
 }
 
@@ -377,8 +397,7 @@ static void start_reload(struct daemon *daemon)
 {
     struct error err = {0};
 
-    if (daemon->configuration.reader.socket >= 0 || daemon->phase != PHASE_RUNNING)
-        return;
+    daemon->reload.is_wanted = false;
     notify_reloading();
     log_event(&daemon->log, LOG_LEVEL_INFO, "reloading", LOG_TEXT("file", daemon->configuration.plan.file));
     if (configuration_start(&daemon->configuration, &err) < 0)
@@ -409,7 +428,7 @@ static void handle_signals(struct daemon *daemon)
 
     while (daemon->phase != PHASE_ENDED && read(daemon->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGHUP)
-            start_reload(daemon);
+            daemon->reload.is_wanted = true;
         else
             start_drain(daemon, (int)info.ssi_signo);
     }
@@ -439,6 +458,11 @@ static void handle_times(struct daemon *daemon)
         daemon->phase = PHASE_ENDED;
     if (daemon->configuration.reader.socket >= 0 && now_ns >= daemon->configuration.reader.deadline_ns)
         finish_reload(daemon);
+    if (reload_is_late(&daemon->reload, now_ns))
+        end_reload(daemon, "the gateway has not answered yet");
+    if (daemon->phase == PHASE_RUNNING && daemon->reload.is_wanted && daemon->reload.until_ns == 0 &&
+        daemon->configuration.reader.socket < 0)
+        start_reload(daemon);
     if (daemon->phase == PHASE_RUNNING && daemon->supervisor.start_ns != 0 && now_ns >= daemon->supervisor.start_ns)
         restart_gateway(daemon);
 }
@@ -458,6 +482,7 @@ static int wait_ms(const struct daemon *daemon)
     if (keeper_ms >= 0)
         sooner(&due_ns, now_ns + (uint64_t)keeper_ms * MS_NS);
     sooner(&due_ns, daemon->supervisor.start_ns);
+    sooner(&due_ns, daemon->reload.until_ns);
     sooner(&due_ns, daemon->watchdog_ns != 0 ? daemon->watchdog_due_ns : 0);
     sooner(&due_ns, daemon->phase == PHASE_DRAINING ? daemon->drain_until_ns : 0);
     sooner(&due_ns, daemon->configuration.reader.socket >= 0 ? daemon->configuration.reader.deadline_ns : 0);
@@ -474,12 +499,15 @@ static void serve_once(struct daemon *daemon)
         [POLL_GATEWAY] = {.fd = daemon->supervisor.pidfd, .events = POLLIN},
         [POLL_ZYGOTE] = {.fd = daemon->zygote_watch_fd, .events = POLLIN},
         [POLL_READER] = {.fd = daemon->configuration.reader.socket, .events = POLLIN},
+        [POLL_RELAY] = relay_wait(&daemon->relay),
     };
 
     if (poll(ready, POLL_COUNT, wait_ms(daemon)) < 0 && errno != EINTR) {
         give_up(daemon, "waiting failed");
         return;
     }
+    if (ready[POLL_RELAY].revents != 0)
+        relay_some(&daemon->relay);
     if (ready[POLL_SIGNALS].revents != 0)
         handle_signals(daemon);
     /* Before its end: what it said last comes first. */
@@ -500,6 +528,7 @@ static void release(struct daemon *daemon)
     if (daemon->keeper != NULL)
         keeper_detach(daemon->keeper);
     supervisor_stop(&daemon->supervisor, LEAVE_MS);
+    relay_finish(&daemon->relay);
     configuration_release(&daemon->configuration);
     keeper_free(daemon->keeper);
     settings_release(&daemon->settings, NULL);

@@ -12,7 +12,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10, END_MS = 1000 };
+#define MS_NS UINT64_C(1000000)
+
+enum { CONFIG_BYTES_MAX = 131072, CPU_SECONDS = 10, PROCESSES_MAX = 4, END_MS = 1000 };
 
 int reader_copy_file(int file_fd, const char *what, int *ret_fd, struct error *err)
 {
@@ -22,11 +24,10 @@ int reader_copy_file(int file_fd, const char *what, int *ret_fd, struct error *e
     if (fd < 0)
         return error_errno(err, "reading %s", what);
     ssize_t n = file_fd >= 0 ? fd_read_all(file_fd, text, sizeof text) : 0;
-    if (n < 0)
-        return error_set(err, ERROR_SYSTEM, (int)-n, "reading %s", what);
-    if (n > CONFIG_BYTES_MAX)
+    int r = n < 0 ? (int)n : n > CONFIG_BYTES_MAX ? -EFBIG : fd_write_all(fd, text, (size_t)n);
+    explicit_bzero(text, sizeof text); /* it may be a key */
+    if (r == -EFBIG)
         return error_set(err, ERROR_INVALID, EFBIG, "%s is larger than %d KiB", what, CONFIG_BYTES_MAX / 1024);
-    int r = fd_write_all(fd, text, (size_t)n);
     if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "reading %s", what);
     if (lseek(fd, 0, SEEK_SET) < 0 ||
@@ -42,30 +43,37 @@ int reader_start(struct reader *reader, const struct reader_plan *plan, int conf
     static char verb[] = "--read-config";
     /* Nobody writes to it; execve only forgot the const. */
     char *argv[] = {program, verb, (char *)(uintptr_t)plan->file, NULL};
+    _cleanup_fd_ int error_fd = -1;
     int ends[2];
 
     /* From its start: others may have read it before. */
     if (lseek(config_fd, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_errno(err, "starting the reader");
+    int r = relay_open(&reader->relay, STDERR_FILENO, &error_fd, err);
     struct service service = {
         .user = plan->user,
         .program_fd = plan->program_fd,
         .argv = argv,
         .environment = plan->environment,
         .input_fd = config_fd,
+        .error_fd = error_fd,
         .fds = {ends[1]},
         .fd_count = 1,
         .state_fd = -1,
         .cpu_max = CPU_SECONDS,
+        .process_max = PROCESSES_MAX,
     };
-    int r = service_start(&service, &reader->pidfd, err);
+    if (r == 0)
+        r = service_start(&service, &reader->pidfd, err);
     (void)close(ends[1]);
     if (r < 0) {
         (void)close(ends[0]);
+        close_fd(&error_fd);
+        relay_finish(&reader->relay);
         return r;
     }
     reader->socket = ends[0];
-    reader->deadline_ns = clock_now_ns() + READER_LIMIT_MS * UINT64_C(1000000);
+    reader->deadline_ns = clock_now_ns() + READER_LIMIT_MS * MS_NS;
     return 0;
 }
 
@@ -73,6 +81,7 @@ void reader_end(struct reader *reader)
 {
     close_fd(&reader->socket);
     (void)service_end(&reader->pidfd, 0);
+    relay_finish(&reader->relay);
 }
 
 int reader_take(struct reader *reader, uint8_t *frame, struct wire_message *ret_message, struct error *err)
@@ -88,6 +97,7 @@ int reader_take(struct reader *reader, uint8_t *frame, struct wire_message *ret_
     /* One that has ended without an answer has said why. */
     bool ended = r == 0;
     int status = service_end(&reader->pidfd, ended ? END_MS : 0);
+    relay_finish(&reader->relay);
     if (r > 0)
         return 0;
     if (ended && WIFEXITED(status))
@@ -103,9 +113,14 @@ static int hear_verdict(int fd, int *pidfd, struct error *err)
 {
     char text[ERROR_MESSAGE_MAX - 64];
     struct pollfd ready = {.fd = fd, .events = POLLIN};
+    uint64_t until_ns = clock_now_ns() + READER_LIMIT_MS * MS_NS;
+    uint64_t now_ns = 0;
     size_t have = 0;
 
-    while (have < sizeof text - 1 && poll(&ready, 1, READER_LIMIT_MS) > 0) {
+    /* One limit for all of it: who sends a byte now and then gains nothing. */
+    while (have < sizeof text - 1 && (now_ns = clock_now_ns()) < until_ns) {
+        if (poll(&ready, 1, (int)((until_ns - now_ns) / MS_NS) + 1) < 1)
+            continue;
         ssize_t n = read(fd, text + have, sizeof text - 1 - have);
         if (n <= 0)
             break;
@@ -114,6 +129,8 @@ static int hear_verdict(int fd, int *pidfd, struct error *err)
     text[have] = '\0';
     bool good = service_end(pidfd, END_MS) == 0;
     text[strcspn(text, "\n")] = '\0';
+    if (now_ns >= until_ns)
+        return error_set(err, ERROR_SYSTEM, ETIMEDOUT, "checking the certificate");
     return good ? 0
                 : error_set(err, ERROR_INVALID, 0, "%s",
                             have > 0 ? text : "checking the certificate: the checker ended without a word");
@@ -124,6 +141,8 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
     static char program[] = "hutch-gateway";
     static char verb[] = "--check-certificate";
     char *argv[] = {program, verb, NULL};
+    struct relay relay;
+    _cleanup_fd_ int error_fd = -1;
     int pidfd = -1;
     int ends[2];
 
@@ -131,21 +150,27 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
         return error_errno(err, "reading the certificate");
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_errno(err, "checking the certificate");
+    int r = relay_open(&relay, STDERR_FILENO, &error_fd, err);
     struct service service = {
         .user = plan->user,
         .program_fd = plan->program_fd,
         .argv = argv,
         .environment = plan->environment,
         .input_fd = -1,
+        .error_fd = error_fd,
         .fds = {ends[1], certificate_fd, key_fd},
         .fd_count = 3,
         .state_fd = -1,
         .cpu_max = CPU_SECONDS,
+        .process_max = PROCESSES_MAX,
     };
-    int r = service_start(&service, &pidfd, err);
+    if (r == 0)
+        r = service_start(&service, &pidfd, err);
     close_fd(&ends[1]);
+    close_fd(&error_fd);
     if (r == 0)
         r = hear_verdict(ends[0], &pidfd, err);
     close_fd(&ends[0]);
+    relay_finish(&relay);
     return r;
 }

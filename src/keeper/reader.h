@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "keeper/relay.h"
 #include "keeper/service.h"
 #include "wire/wire.h"
 
@@ -15,9 +16,10 @@ struct reader {
     int socket; /* readable when it has answered or ended; -1: none is at work */
     int pidfd;
     uint64_t deadline_ns;
+    struct relay relay; /* what it says fits the pipe, and is handed on at its end */
 };
 
-#define READER_EMPTY ((struct reader){.socket = -1, .pidfd = -1})
+#define READER_EMPTY ((struct reader){.socket = -1, .pidfd = -1, .relay = RELAY_EMPTY})
 
 /* What it is run with. */
 struct reader_plan {

@@ -87,6 +87,19 @@ static int add_loader_cache(int root)
     return r < 0 ? r : mnt_attach(fd, root, "etc/ld.so.cache");
 }
 
+/* A daemon that the host's memory must not cost its life does not pass that on. */
+static int lower_value(struct start *start)
+{
+    static const char path[] = "/proc/self/oom_score_adj";
+    char score[16];
+
+    (void)start;
+    ssize_t n = fd_read_file(AT_FDCWD, path, score, sizeof score);
+    if (n < 0)
+        return (int)n;
+    return score[0] == '-' ? fd_write_file(AT_FDCWD, path, "0") : 0;
+}
+
 static int make_root(struct start *start)
 {
     static const struct mnt_option options[] = {{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "0755"}};
@@ -181,6 +194,7 @@ static int arrange_descriptors(struct start *start)
     int input = service->input_fd >= 0 ? fcntl(service->input_fd, F_DUPFD_CLOEXEC, first_free)
                                        : open("/dev/null", O_RDONLY | O_CLOEXEC);
     int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int error = fcntl(service->error_fd, F_DUPFD_CLOEXEC, first_free);
 
     for (size_t i = 0; i < service->fd_count; i++) {
         high[i] = fcntl(service->fds[i], F_DUPFD_CLOEXEC, first_free);
@@ -189,10 +203,10 @@ static int arrange_descriptors(struct start *start)
     }
     start->program_fd = fcntl(service->program_fd, F_DUPFD_CLOEXEC, first_free);
     int told = fcntl(start->told_fd, F_DUPFD_CLOEXEC, first_free);
-    if (input < 0 || output < 0 || start->program_fd < 0 || told < 0)
+    if (input < 0 || output < 0 || error < 0 || start->program_fd < 0 || told < 0)
         return -errno;
     start->told_fd = told;
-    if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
+    if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(error, STDERR_FILENO) < 0)
         return -errno;
     for (size_t i = 0; i < service->fd_count; i++) {
         if (dup2(high[i], FIRST_FD + (int)i) < 0)
@@ -241,6 +255,18 @@ static int drop_privileges(struct start *start)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/*
+ * After the change of ids: the count is of all that its user runs, other gateways too, and beyond the limit the kernel
+ * would execute nothing.
+ */
+static int limit_processes(struct start *start)
+{
+    unsigned max = start->service->process_max;
+    struct rlimit processes = {max, max};
+
+    return max != 0 && sys_prlimit(RLIMIT_NPROC, &processes, NULL) < 0 ? -errno : 0;
+}
+
 static int load_filter(struct start *start)
 {
     (void)start;
@@ -251,6 +277,7 @@ static const struct {
     const char *name;
     int (*take)(struct start *start);
 } steps[] = {
+    {"setting its OOM score", lower_value},
     {"making a root", make_root},
     {"attaching /usr and the state folder", fill_root},
     {"making /dev", add_devices},
@@ -260,6 +287,7 @@ static const struct {
     {"arranging descriptors", arrange_descriptors},
     {"setting limits", set_limits},
     {"dropping privileges", drop_privileges},
+    {"limiting its processes", limit_processes},
     {"loading the filter", load_filter},
 };
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -353,6 +381,11 @@ int service_find_user(const char *name, struct service_user *ret_user, struct er
 {
     const struct passwd *entry = getpwnam(name);
 
+    if (entry != NULL && entry->pw_uid != 0 && entry->pw_gid == 0)
+        return error_set(err, ERROR_INVALID, 0,
+                         "the user '%s' has root's group; give it one of its own: groupadd --system %s; usermod "
+                         "--gid %s %s",
+                         name, name, name, name);
     if (entry == NULL || entry->pw_uid == 0)
         return error_set(err, ERROR_NOT_FOUND, 0,
                          "there is no user '%s' to run the gateway as: useradd --system --user-group --no-create-home "

@@ -26,10 +26,12 @@ struct service {
     char *const *argv;
     char *const *environment;
     int input_fd;             /* standard input; -1: /dev/null */
+    int error_fd;             /* standard error, which must not be the keeper's own */
     int fds[SERVICE_FDS_MAX]; /* what it finds from descriptor 3 on */
     size_t fd_count;
-    int state_fd;     /* its /state, and the folder it starts in; -1: none */
-    unsigned cpu_max; /* seconds that it may compute; 0: any number */
+    int state_fd;         /* its /state, and the folder it starts in; -1: none */
+    unsigned cpu_max;     /* seconds that it may compute; 0: any number */
+    unsigned process_max; /* processes and threads of its user, when it wants one more; 0: any number */
 };
 
 /* The service user's ids. */

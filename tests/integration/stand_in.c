@@ -60,6 +60,17 @@ __attribute__((constructor)) static void speak_other_version(int argc, char **ar
     _exit(0);
 }
 
+/* A checker that is never done, and never silent. */
+__attribute__((constructor)) static void check_for_ever(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--check-certificate") != 0 || strcmp(mode(), "drip") != 0)
+        return;
+    for (;;) {
+        ignore_result(write(WIRE_KEEPER_FD, "x", 1));
+        (void)usleep(100000);
+    }
+}
+
 static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
 {
     int r =
@@ -263,6 +274,22 @@ static void run_deny(const struct handover *handover)
     report("environment %s", getenv("HUTCH_ADMIN_PASSWORD") == NULL ? "clean" : "password");
 }
 
+/* More than a pipe holds, so that it has to be read meanwhile. */
+static void run_noisy(void)
+{
+    enum { COUNT = 100000 };
+    static char flood[COUNT + 1];
+
+    report("read %s", outcome(read(STDERR_FILENO, flood, 1)));
+    report("truncate %s", outcome(ftruncate(STDERR_FILENO, 0)));
+    report("shutdown %s", outcome(shutdown(STDERR_FILENO, SHUT_RDWR)));
+    memset(flood, 'y', COUNT);
+    flood[COUNT] = '\n';
+    (void)fprintf(stderr, "red \x1b[31m\n");
+    ignore_result(fd_write_all(STDERR_FILENO, flood, sizeof flood));
+    (void)fprintf(stderr, "last word");
+}
+
 static void run_drain(struct handover *handover)
 {
     struct wire_message message;
@@ -272,6 +299,11 @@ static void run_drain(struct handover *handover)
         size_t fd_count = 0;
         hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, fds, &fd_count);
         report("heard %s", wire_name(message.type));
+        if (message.type == WIRE_SETTINGS && strcmp(mode(), "stubborn") != 0) {
+            message =
+                (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = message.settings.generation}};
+            ignore_result(link_send(handover->keeper_fd, &message, NULL, 0));
+        }
         if (message.type == WIRE_DRAIN && strcmp(mode(), "stubborn") != 0) {
             message = (struct wire_message){.type = WIRE_DRAINED};
             ignore_result(link_send(handover->keeper_fd, &message, NULL, 0));
@@ -288,6 +320,8 @@ int gateway_run(struct handover *handover)
            handover->presets.api_key != NULL ? handover->presets.api_key : "-");
     if (strcmp(mode(), "crash") == 0)
         return 3;
+    while (strcmp(mode(), "slow") == 0 && access("/state/go", F_OK) < 0)
+        (void)usleep(10000);
     if (handover_say_ready(handover) < 0)
         return 1;
     if (strcmp(mode(), "exec") == 0)
@@ -298,9 +332,19 @@ int gateway_run(struct handover *handover)
         run_shares(handover);
     if (strcmp(mode(), "deny") == 0)
         run_deny(handover);
+    if (strcmp(mode(), "noisy") == 0)
+        run_noisy();
     if (strcmp(mode(), "violate") == 0) {
         ready.type = WIRE_ATTACH;
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    if (strcmp(mode(), "invent") == 0) {
+        ready = (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = 1}};
+        ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    if (strcmp(mode(), "linger") == 0) {
+        close_fd(&handover->keeper_fd);
+        (void)sleep(30);
     }
     report("done");
     run_drain(handover);

@@ -186,10 +186,26 @@ def can_connect(port: int) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def valuable() -> Iterator[None]:
+    """What is started here is not what the kernel kills when memory is short; where one may say so."""
+    path = pathlib.Path("/proc/self/oom_score_adj")
+    before = path.read_text()
+    with contextlib.suppress(PermissionError):
+        path.write_text("-500")
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
 @case
 def confined() -> None:
     "the gateway is the service user, without capabilities, with no_new_privs, a filter and namespaces of its own"
-    with daemon(HUTCH_ADMIN_PASSWORD="a secret that is long", HUTCH_API_KEY="another-key-of-16-and-more") as one:
+    with (
+        valuable(),
+        daemon(HUTCH_ADMIN_PASSWORD="a secret that is long", HUTCH_API_KEY="another-key-of-16-and-more") as one,
+    ):
         one.ready()
         pid = one.gateway()
         fields = status_of(pathlib.Path(f"/proc/{pid}/status").read_text())
@@ -205,6 +221,10 @@ def confined() -> None:
                 os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"),
                 f"it shares the {name} namespace",
             )
+        score = int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text())
+        check(score >= 0, f"it outlives others when memory is short: {score}")
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+        check(re.search(r"^Max processes +256 +256 ", limits, re.M) is not None, limits)
         equal("its root", sorted(os.listdir(f"/proc/{pid}/root")), sorted(expected_root()))
         equal("its state", (one.state / "gateway").stat().st_uid, user_id())
         environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
@@ -236,6 +256,44 @@ def denied() -> None:
             equal(name, outcomes[name], "EROFS")
         equal("its own folder", outcomes["state"], "done")
         equal("environment", outcomes["environment"], "clean")
+
+
+@case
+def standard_error() -> None:
+    "the gateway's standard error is a pipe of its own; what it says there comes out whole, and harmless"
+    with daemon() as one:
+        one.ready()
+        contains("standard error", os.readlink(f"/proc/{one.gateway()}/fd/2"), "pipe:")
+        contains("first credentials", one.log, "shown once", "\nhutchd:   API key   ", "\nhutchd:   admin password")
+        contains("its log", one.log, "program=hutch-gateway")
+        # All of it is there before the gateway is said to be ready.
+        check(one.log.index("admin password") < one.log.index("event=ready"), one.log)
+    with daemon(stand_in="noisy") as one:
+        one.wait_report("done")
+        outcomes = dict(line.split(" ", 1) for line in one.report() if line.count(" ") == 1)
+        equal("reading it", outcomes["read"], "EBADF")
+        equal("cutting it", outcomes["truncate"], "EINVAL")
+        equal("shutting it down", outcomes["shutdown"], "ENOTSOCK")
+        os.kill(one.gateway(), signal.SIGKILL)
+        one.wait_event("gateway-ended")
+        said = one.log[: one.log.index("event=gateway-ended")]
+        contains("what it said", said, "\nred \\x1b[31m\n", "\nlast word\n")
+        lines = said.splitlines()
+        equal("the flood", sum(line.count("y") for line in lines if set(line) == {"y"}), 100_000)
+        check(max(map(len, lines)) < 4096, "a line was not cut")
+
+
+@case
+def service_user() -> None:
+    "a service user that is root, has root's group or is not there is refused"
+    passwd = place() / "passwd"
+    script = 'mount --bind "$0" /etc/passwd && exec "$1" --check-config'
+    for ids, message in (("999:0", "has root's group"), ("0:999", "there is no user"), ("", "there is no user")):
+        passwd.write_text("root:x:0:0::/:/bin/sh\n" + (f"{USER}:x:{ids}::/:/bin/false\n" if ids else ""))
+        words = ["unshare", "--mount", "sh", "-c", script, passwd, BUILT / "hutchd"]
+        outcome = subprocess.run(words, capture_output=True, text=True, check=False)
+        equal(f"status with {ids}", outcome.returncode, 1)
+        contains(f"message with {ids}", outcome.stderr, message)
 
 
 @case
@@ -274,6 +332,15 @@ def gives_up() -> None:
         equal("status", one.wait(), 1)
         equal("tries", len(one.events("gateway-ended")), 5)
         contains("log", one.log, "again and again", "status=3")
+
+
+@case
+def lingers() -> None:
+    "a gateway that says no more and does not end is ended, and the next starts"
+    with daemon(stand_in="linger") as one:
+        # To wait for its end takes longer than the first pause.
+        equal("pause", one.wait_event("gateway-ended")[0]["restart_ms"], "0")
+        one.wait_event("ready", 2)
 
 
 LINES = 5_000_000
@@ -471,6 +538,11 @@ def options() -> None:
     equal("status", hutchd("--version=1").status, 2)
     contains("help", hutchd("--help").text, "--check-config", "HUTCH_ADMIN_PASSWORD")
     contains("version", hutchd("--version").text, "hutchd ")
+    many = ",".join(f"[0000:0000:0000:0000:0000:0000:0000:0001]:{port}" for port in range(10000, 10016))
+    equal("many addresses", hutchd("--check-config", "--listen", many).status, 0)
+    outcome = hutchd("--check-config", "--listen", many + "," * 2000)
+    equal("status", outcome.status, 1)
+    contains("message", outcome.err, "--listen takes at most 20", "server.listen")
 
 
 @case
@@ -513,6 +585,27 @@ def certificates() -> None:
         one.config.write_text(bad)
         one.signal(signal.SIGHUP)
         contains("reason", one.wait_event("not-reloaded")[0]["reason"], "this key does not belong")
+
+
+@case
+def certificate_checker() -> None:
+    "a checker of certificates that is never done is ended"
+    certificate, key = make_certificate("slow")
+    config = place() / "slow.yaml"
+    config.write_text(f"server: {{tls_certificate: {certificate}, tls_key: {key}}}\n")
+    program = with_stand_in() / "hutchd"
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [program, "--check-config", "--config", config],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "HUTCH_TEST_MODE": "drip"},
+    )
+    outcome = finish(process, seconds=30)
+    equal("status", outcome.status, 1)
+    contains("message", outcome.err, "checking the certificate: ", "timed out")
+    quick("the refusal", time.monotonic() - began, 14)
 
 
 @case
@@ -562,6 +655,53 @@ def reload_good() -> None:
             pass
         waiting.close()
         equal("gateway", one.gateway(), before)
+
+
+@case
+def reload_while_starting() -> None:
+    "SIGHUP while the gateway starts: it is told what came into force meanwhile, once it is ready"
+    with daemon(stand_in="slow") as one:
+        one.wait_report("start")
+        one.signal(signal.SIGHUP)
+        one.wait_event("listening", 4)
+        equal("too early", one.events("reloaded"), [])
+        (one.state / "gateway" / "go").touch()
+        equal("generation", one.wait_event("reloaded")[0]["generation"], "2")
+        equal("at its start", one.wait_event("ready")[0]["generation"], "1")
+        equal("settings", one.report().count("heard SETTINGS"), 1)
+        equal("restarts", one.events("gateway-ended"), [])
+
+
+@case
+def reload_often() -> None:
+    "fifty SIGHUPs in a row: the gateway stays, and the last configuration is in force"
+    ports = [free_port(), free_port()]
+
+    def reload(one: Daemon, port: int, more: str = "") -> None:
+        new = one.config.with_suffix(".new")
+        new.write_text(f"server: {{listen: ['127.0.0.1:{port}']}}\n{more}")
+        new.rename(one.config)  # at once: it may be read at any time
+        one.signal(signal.SIGHUP)
+
+    with daemon("server: {listen: ['127.0.0.1:0']}\n") as one:
+        one.ready()
+        before = one.gateway()
+        for count in range(50):
+            reload(one, ports[count % 2])
+            time.sleep((5 + count * 7 % 16) / 1000)
+        reload(one, ports[0], "logging: {format: json}\n")
+        eventually("the last", lambda: re.search(r'"program":"hutchd","event":"reloaded"', one.log) is not None)
+        equal("gateway", one.gateway(), before)
+        equal("restarts", one.events("gateway-ended"), [])
+        equal("refused", one.events("not-reloaded"), [])
+        check(can_connect(ports[0]) and not can_connect(ports[1]), f"not the last configuration: {one.log}")
+
+
+@case
+def reload_unanswered() -> None:
+    "a gateway that says it took what it was not given is replaced"
+    with daemon(stand_in="invent") as one:
+        contains("reason", one.wait_event("gateway-ended")[0]["reason"], "Bad message")
 
 
 @case
