@@ -5,8 +5,10 @@
 #include "keeper/ids.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { DRAIN_MS_MAX = 3600 * 1000, ID_FIRST_MIN = IDS_PER_SANDBOX };
 
@@ -130,12 +132,30 @@ int settings_open_listeners(struct settings *settings, const struct wire_config 
                                                     : r;
 }
 
+/*
+ * A gateway has it too, and may keep it. It could undo a shutdown() by listening again; a filter that is locked stays,
+ * and drops whatever comes. Without the shutdown a gateway that behaves closes it in peace. (A unix socket is out of
+ * reach without its file.)
+ */
+static void silence(int fd)
+{
+    struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog program = {.len = 1, .filter = &drop};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &(int){1}, sizeof(int));
+}
+
 void settings_release(struct settings *settings, const struct settings *successor)
 {
     if (settings->unix_path[0] != '\0' && (successor == NULL || strcmp(successor->unix_path, settings->unix_path) != 0))
         (void)unlink(settings->unix_path);
-    for (size_t i = 0; i < settings->listener_count; i++)
-        close_fd(&settings->listeners[i].fd);
+    for (size_t i = 0; i < settings->listener_count; i++) {
+        struct settings_listener *listener = &settings->listeners[i];
+        if (successor != NULL && find(successor, listener->name) < 0)
+            silence(listener->fd);
+        close_fd(&listener->fd);
+    }
     folders_close(&settings->folders);
     close_fd(&settings->config_fd);
     close_fd(&settings->certificate_fd);

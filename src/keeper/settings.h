@@ -54,7 +54,10 @@ _must_use_ int settings_open_listeners(struct settings *settings, const struct w
                                        const struct settings_place *place, const struct settings *before,
                                        struct error *err);
 
-/* Close everything. A socket's file goes too, unless `successor` (or NULL) has it. */
+/*
+ * Close everything. A socket's file goes too, unless `successor` (or NULL) has it; and the ports that a successor has
+ * not take no connection any more, whoever else holds them.
+ */
 void settings_release(struct settings *settings, const struct settings *successor);
 
 /* The SETTINGS message, with its descriptors, which stay the settings'; `names` is what its vector points into. */

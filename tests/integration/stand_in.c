@@ -290,6 +290,17 @@ static void run_noisy(void)
     (void)fprintf(stderr, "last word");
 }
 
+/* The settings took it away, but it is still here. */
+static void listen_again(const struct handover *handover)
+{
+    int filter = 0;
+
+    for (size_t i = 0; i < handover->listener_count; i++) {
+        (void)setsockopt(handover->listeners[i].fd, SOL_SOCKET, SO_DETACH_FILTER, &filter, sizeof filter);
+        report("listen %s %s", handover->listeners[i].name, outcome(listen(handover->listeners[i].fd, SANDBOX)));
+    }
+}
+
 static void run_drain(struct handover *handover)
 {
     struct wire_message message;
@@ -299,6 +310,8 @@ static void run_drain(struct handover *handover)
         size_t fd_count = 0;
         hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, fds, &fd_count);
         report("heard %s", wire_name(message.type));
+        if (message.type == WIRE_SETTINGS && strcmp(mode(), "keep") == 0)
+            listen_again(handover);
         if (message.type == WIRE_SETTINGS && strcmp(mode(), "stubborn") != 0) {
             message =
                 (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = message.settings.generation}};

@@ -658,6 +658,27 @@ def reload_good() -> None:
 
 
 @case
+def reload_revokes() -> None:
+    "a gateway that keeps a listener which a reload took away hears nobody on it; those that stay are as before"
+    kept, gone = free_port(), free_port()
+    with daemon(f"server: {{listen: ['127.0.0.1:{kept}', '127.0.0.1:{gone}']}}\n", stand_in="keep") as one:
+        one.wait_report("done")
+        check(can_connect(kept) and can_connect(gone), "it does not listen")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            one.config.write_text(f"server: {{listen: ['127.0.0.1:{kept}', '127.0.0.1:{port}']}}\n")
+            one.signal(signal.SIGHUP)
+            one.wait_event("not-reloaded")
+        check(can_connect(kept) and can_connect(gone), "a reload that failed took a port away")
+        one.config.write_text(f"server: {{listen: ['127.0.0.1:{kept}']}}\n")
+        one.signal(signal.SIGHUP)
+        one.wait_event("reloaded")
+        one.wait_report(f"listen 127.0.0.1:{gone} done")
+        check(can_connect(kept), "the port that stays is closed")
+        check(not can_connect(gone), "the port that was taken away is open")
+
+
+@case
 def reload_while_starting() -> None:
     "SIGHUP while the gateway starts: it is told what came into force meanwhile, once it is ready"
     with daemon(stand_in="slow") as one:

@@ -1,0 +1,55 @@
+/* What a service says on standard error: it comes out as text, in lines that are not too long. */
+#include "base/utf8.h"
+#include "fuzz.h"
+#include "keeper/relay.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SAID_MAX = 16384, OUT_MAX = 6 * SAID_MAX };
+
+static void check(const uint8_t *text, size_t length)
+{
+    size_t line = 0;
+    size_t n = 0;
+
+    for (size_t at = 0; at < length; at += n) {
+        n = utf8_sequence(text + at, length - at);
+        MUST(n > 0);
+        MUST(n > 1 || text[at] == '\n' || text[at] == '\t' || (text[at] >= ' ' && text[at] != 0x7f));
+        MUST(text[at] != 0xc2 || text[at + 1] >= 0xa0);
+        line = text[at] == '\n' ? 0 : line + n;
+        MUST(line < RELAY_LINE_MAX);
+    }
+    MUST(line == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint8_t out[OUT_MAX];
+    static int fd = -1;
+    struct relay relay;
+    struct error err = {0};
+    int write_fd = -1;
+    size_t first = size > 0 ? data[0] : 0;
+
+    if (size > SAID_MAX)
+        return 0;
+    if (fd < 0)
+        fd = memfd_create("said", MFD_CLOEXEC);
+    MUST(fd >= 0 && ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+    MUST(relay_open(&relay, fd, &write_fd, &err) == 0);
+    /* In two pieces, wherever that cuts. */
+    if (first > size)
+        first = size;
+    MUST(write(write_fd, data, first) == (ssize_t)first);
+    relay_some(&relay);
+    MUST(write(write_fd, data + first, size - first) == (ssize_t)(size - first));
+    (void)close(write_fd);
+    relay_finish(&relay);
+    MUST(relay.fd < 0);
+    ssize_t n = pread(fd, out, sizeof out, 0);
+    MUST(n >= 0 && (size_t)n >= size && (size_t)n < sizeof out);
+    check(out, (size_t)n);
+    return 0;
+}
