@@ -99,18 +99,13 @@ void folders_close(struct folders *folders)
     folders->count = 0;
 }
 
-static int open_share(const struct folders *folders, const char *name, const char *path, bool wants_write, int *ret_fd,
-                      struct error *err)
+static int open_share(const struct folder *share, const char *path, bool wants_write, int *ret_fd, struct error *err)
 {
-    const struct folder *share = find(folders, name, true);
-
-    if (share == NULL)
-        return error_set(err, ERROR_NOT_FOUND, ENOENT, "there is no share '%.63s'", name);
     if (wants_write && !share->is_writable)
-        return error_set(err, ERROR_DENIED, EACCES, "share '%.63s' may only be read", name);
+        return error_set(err, ERROR_DENIED, EACCES, "share '%.63s' may only be read", share->name);
     int fd = sys_openat2(share->fd, path[0] != '\0' ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, BENEATH);
     if (fd < 0)
-        return error_errno(err, "opening %.200s in share '%.63s'", path, name);
+        return error_errno(err, "opening %.200s in share '%.63s'", path, share->name);
     *ret_fd = fd;
     return 0;
 }
@@ -145,12 +140,15 @@ static int resolve_shares(const struct folders *folders, struct wire_create *cre
         const char *share = wire_strv_next(create->shares, name);
         const char *path = wire_strv_next(create->shares, share);
         bool wants_write = (wire_u64v_at(create->dir_flags, i) & WIRE_DIR_WRITABLE) != 0;
-        int r = open_share(folders, share, path, wants_write, &fds[*fd_count], err);
+        const struct folder *folder = find(folders, share, true);
+        if (folder == NULL)
+            return error_set(err, ERROR_NOT_FOUND, ENOENT, "there is no share '%.63s'", share);
+        int r = open_share(folder, path, wants_write, &fds[*fd_count], err);
         if (r < 0)
             return r;
         (*fd_count)++;
         dir_flags[i] = htole64(wants_write ? WIRE_DIR_WRITABLE : 0);
-        r = take_owner(create, find(folders, share, true), fds[*fd_count - 1], i == 0, err);
+        r = take_owner(create, folder, fds[*fd_count - 1], i == 0, err);
         if (r < 0)
             return r;
         name = path;
