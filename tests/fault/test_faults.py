@@ -67,6 +67,7 @@ CLEANING = (
 IMPOSSIBLE = re.compile(r"readv: (ENOSYS|EPERM|EMFILE|EAGAIN)")
 HARMLESS = [
     Harmless(ANY, "close", "the kernel closes the descriptor whatever it answers"),
+    Harmless(ANY, "openat2 .*", "asked again: somebody mounted something meanwhile", ("EAGAIN",)),
     Harmless(ANY, "fcntl .* 2", "musl's open() sets close-on-exec again, which the open itself has set"),
     Harmless(ANY, "sendmsg .*|recvmsg .*|read .*|write .*|wait4|waitid.*|epoll_pwait|poll", "done again", ("EINTR",)),
     Harmless("keeper", "epoll_pwait|recvmsg .*", "asked again when there is something", ("EAGAIN",)),
