@@ -46,8 +46,8 @@ struct sandbox *pool_claim(struct engine *engine, const struct sandbox_class *wa
 }
 
 /*
- * The first command in a sandbox takes a millisecond longer than the second: names and pages are looked up for the
- * first time. So each runs one before anybody waits for it. How that ends does not matter: a template need not have it.
+ * The first command in a sandbox looks up names and pages that the second finds. So each runs one before anybody waits
+ * for it. How that ends does not matter: a template need not have it.
  */
 void pool_made(struct sandbox *sandbox)
 {
