@@ -14,7 +14,7 @@ import ssl
 import subprocess
 import time
 
-from harness import BUILD, REPOSITORY, case, check, contains, equal, eventually, main, make_root, place
+from harness import BUILD, REPOSITORY, Skipped, case, check, contains, equal, eventually, main, make_root, place
 from service import KEY, Service, quote, sandbox, service
 
 V = "/api/v1"
@@ -519,6 +519,9 @@ def templates() -> None:
 @case
 def demo() -> None:
     """What `make run` shows: the service starts, the lines to paste work, and without a terminal it ends well."""
+    for need in (REPOSITORY / "tools/demo", "curl"):
+        if shutil.which(need) is None:
+            raise Skipped(f"{need} is not on this machine")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{free.getsockname()[1]}"
