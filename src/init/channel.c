@@ -18,60 +18,52 @@
 enum {
     TAIL_MAX = 30720,        /* output that fits into an EXIT frame, per stream */
     COLLECT_HOLD = TAIL_MAX, /* in collect mode nothing is sent before there is more than that */
-    NAME_SIZE = 40,
     READS_AT_ONCE = 16,
 };
 
-static void cgroup_name(const struct channel *channel, const char *file, char name[NAME_SIZE])
+/* Once the last process of the command has gone, the next command may have its cgroup. */
+static void leave_group(struct channel *channel, struct groups *groups)
 {
-    (void)snprintf(name, NAME_SIZE, "x%llx%s", (unsigned long long)channel->id, file);
-}
-
-/* The cgroup's folder, or -1 where there are none. */
-static int make_cgroup(struct channel *channel, int cgroup_root)
-{
-    char name[NAME_SIZE];
-
-    if (cgroup_root < 0)
-        return -1;
-    cgroup_name(channel, "", name);
-    if (mkdirat(cgroup_root, name, 0755) < 0 && errno != EEXIST)
-        return -errno;
-    channel->has_cgroup = true;
-    int fd = openat(cgroup_root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? -errno : fd;
-}
-
-static void remove_cgroup(struct channel *channel, int cgroup_root)
-{
-    char name[NAME_SIZE];
-
-    if (!channel->has_cgroup)
+    if (!channel->group.is_there)
         return;
-    cgroup_name(channel, "", name);
-    if (unlinkat(cgroup_root, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-        channel->has_cgroup = false;
+    if (group_is_empty(groups, &channel->group))
+        groups_give_back(groups, &channel->group);
+    else
+        group_wait(groups, &channel->group);
 }
 
-static void not_started(struct channel *channel, int error, int cgroup_root)
+static void not_started(struct channel *channel, int error, struct groups *groups)
 {
     channel->exit_kind = WIRE_EXIT_NOT_STARTED;
     channel->exit_value = (uint32_t)error;
     channel->state = CHANNEL_ENDED;
-    remove_cgroup(channel, cgroup_root);
+    leave_group(channel, groups);
+}
+
+static int start_in_group(struct channel *channel, const struct wire_exec *exec, const char *strings, size_t length,
+                          struct groups *groups, struct command_pipes *ret_pipes)
+{
+    _cleanup_fd_ int cgroup_fd = -1;
+
+    if (groups->root_fd >= 0) {
+        int r = groups_take(groups, &channel->group);
+        if (r < 0)
+            return r;
+        cgroup_fd = group_open(groups, &channel->group);
+        if (cgroup_fd < 0)
+            return cgroup_fd;
+    }
+    return command_start(exec, strings, length, cgroup_fd, ret_pipes, &channel->pid, &channel->failed);
 }
 
 static void start(struct channel *channel, const struct wire_exec *exec, const char *strings, size_t length,
-                  int cgroup_root)
+                  struct groups *groups)
 {
     struct command_pipes pipes = {-1, -1, -1, -1};
-    _cleanup_fd_ int cgroup_fd = make_cgroup(channel, cgroup_root);
 
     channel->start_ns = clock_now_ns();
     channel->failed = WIRE_FAILED_SETUP;
-    int r = cgroup_root >= 0 && cgroup_fd < 0
-                ? cgroup_fd
-                : command_start(exec, strings, length, cgroup_fd, &pipes, &channel->pid, &channel->failed);
+    int r = start_in_group(channel, exec, strings, length, groups, &pipes);
     output_init(&channel->outputs[0], pipes.stdout_fd, exec->stdout_cap);
     output_init(&channel->outputs[1], pipes.stderr_fd, exec->stderr_cap);
     channel->has_terminal = pipes.slave_fd >= 0;
@@ -79,10 +71,10 @@ static void start(struct channel *channel, const struct wire_exec *exec, const c
     channel->stdin_fd =
         channel->has_terminal && (exec->flags & WIRE_EXEC_STDIN) != 0 ? pipes.stdout_fd : pipes.stdin_fd;
     if (r < 0)
-        not_started(channel, -r, cgroup_root);
+        not_started(channel, -r, groups);
 }
 
-struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root)
+struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, struct groups *groups)
 {
     struct channel *channel = calloc(1, sizeof *channel);
 
@@ -90,7 +82,8 @@ struct channel *channel_new(const struct wire_exec *exec, const char *strings, s
         return NULL;
     channel->id = exec->channel;
     channel->collect = (exec->flags & WIRE_EXEC_COLLECT) != 0;
-    start(channel, exec, strings, length, cgroup_root);
+    channel->group = GROUP_NONE;
+    start(channel, exec, strings, length, groups);
     return channel;
 }
 
@@ -105,6 +98,7 @@ struct channel *channel_new_file(const struct wire_file *file)
     channel->collect = file->operation != WIRE_FILE_WATCH;
     channel->is_alone = true;
     channel->failed = WIRE_FAILED_SETUP;
+    channel->group = GROUP_NONE;
     channel->stdin_fd = -1;
     channel->slave_fd = -1;
     channel->start_ns = clock_now_ns();
@@ -112,7 +106,7 @@ struct channel *channel_new_file(const struct wire_file *file)
     output_init(&channel->outputs[0], output, 0);
     output_init(&channel->outputs[1], -1, 0);
     if (r < 0)
-        not_started(channel, -r, -1);
+        not_started(channel, -r, NULL);
     return channel;
 }
 
@@ -134,11 +128,11 @@ static void end_output(struct channel *channel, size_t stream)
     channel->outputs[stream].watched = 0;
 }
 
-void channel_free(struct channel *channel, int cgroup_root)
+void channel_free(struct channel *channel)
 {
     if (channel == NULL)
         return;
-    remove_cgroup(channel, cgroup_root);
+    close_fd(&channel->group.events_fd);
     close_stdin(channel);
     output_release(&channel->outputs[0]);
     output_release(&channel->outputs[1]);
@@ -147,11 +141,11 @@ void channel_free(struct channel *channel, int cgroup_root)
     free(channel);
 }
 
-void channel_release(struct channel *channel, int cgroup_root)
+void channel_release(struct channel *channel, struct groups *groups)
 {
     channel->released = true;
     if (channel->state == CHANNEL_RUNNING)
-        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
+        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, groups));
     /* Nobody will acknowledge any more: let go of the output. */
     end_output(channel, 0);
     end_output(channel, 1);
@@ -160,7 +154,7 @@ void channel_release(struct channel *channel, int cgroup_root)
 
 bool channel_is_over(const struct channel *channel)
 {
-    return channel->released && channel->state == CHANNEL_ENDED && !channel->has_cgroup;
+    return channel->released && channel->state == CHANNEL_ENDED && !channel->group.is_there;
 }
 
 /* All of it is written. Nobody can close a keyboard: the end is typed. */
@@ -241,7 +235,7 @@ void channel_flush_stdin(struct channel *channel)
 /* Once the tree is gone nothing more can come: what is in the pipes now is all, even if somebody still holds one. */
 void channel_drain(struct channel *channel)
 {
-    bool tree_gone = channel->state == CHANNEL_DRAINING && !channel->has_cgroup;
+    bool tree_gone = channel->state == CHANNEL_DRAINING && !channel->group.is_there;
 
     for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
         struct output *output = &channel->outputs[i];
@@ -259,16 +253,16 @@ void channel_drain(struct channel *channel)
         channel->state = CHANNEL_ENDED;
 }
 
-void channel_settle(struct channel *channel, int cgroup_root)
+void channel_settle(struct channel *channel, struct groups *groups)
 {
     if (channel->state == CHANNEL_RUNNING)
         return;
-    remove_cgroup(channel, cgroup_root);
+    leave_group(channel, groups);
     if (channel->state == CHANNEL_DRAINING)
         channel_drain(channel);
 }
 
-void channel_reaped(struct channel *channel, int wait_status, const struct rusage *usage, int cgroup_root)
+void channel_reaped(struct channel *channel, int wait_status, const struct rusage *usage, struct groups *groups)
 {
     channel->duration_ns = clock_now_ns() - channel->start_ns;
     channel->usage = *usage;
@@ -277,43 +271,23 @@ void channel_reaped(struct channel *channel, int wait_status, const struct rusag
     channel->state = CHANNEL_DRAINING;
     close_stdin(channel);
     close_fd(&channel->slave_fd);
-    remove_cgroup(channel, cgroup_root);
-    /* Whatever it left behind ends with it. The last of them to be reaped brings us to channel_settle(). */
-    if (channel->has_cgroup)
-        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, cgroup_root));
-    else if (cgroup_root < 0)
+    leave_group(channel, groups);
+    /* Whatever it left behind ends with it, and brings us to channel_settle(). */
+    if (channel->group.is_there)
+        ignore_result(channel_signal(channel, SIGKILL, WIRE_SCOPE_TREE, groups));
+    else if (groups->root_fd < 0)
         (void)kill(-channel->pid, SIGKILL);
     channel_drain(channel);
 }
 
-/* Every process of the cgroup, one by one: for signals other than the one that cgroup.kill sends. */
-static int signal_tree(struct channel *channel, int signal_number, int cgroup_root)
-{
-    char name[NAME_SIZE];
-    char pids[16384];
-    char *save = NULL;
-
-    if (signal_number == SIGKILL) {
-        cgroup_name(channel, "/cgroup.kill", name);
-        return fd_write_file(cgroup_root, name, "1");
-    }
-    cgroup_name(channel, "/cgroup.procs", name);
-    ssize_t n = fd_read_file(cgroup_root, name, pids, sizeof pids);
-    if (n < 0)
-        return (int)n;
-    for (char *pid = strtok_r(pids, "\n", &save); pid != NULL; pid = strtok_r(NULL, "\n", &save))
-        (void)kill((pid_t)strtol(pid, NULL, 10), signal_number);
-    return 0;
-}
-
-int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root)
+int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, const struct groups *groups)
 {
     if (signal_number == 0 || signal_number > 64 || scope > WIRE_SCOPE_TREE)
         return -EINVAL;
     if (channel->state == CHANNEL_ENDED)
         return 0;
-    if (scope == WIRE_SCOPE_TREE && channel->has_cgroup)
-        return signal_tree(channel, (int)signal_number, cgroup_root);
+    if (scope == WIRE_SCOPE_TREE && channel->group.is_there)
+        return group_signal(groups, &channel->group, (int)signal_number);
     if (channel->state == CHANNEL_DRAINING)
         return 0; /* its pid may be somebody else's by now */
     /*

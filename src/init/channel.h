@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "init/group.h"
 #include "init/output.h"
 #include "wire/wire.h"
 
@@ -26,10 +27,11 @@ struct channel {
     enum channel_state state;
     bool collect;
     bool is_alone; /* a worker: it has no children, and is killed by its pid */
-    bool has_cgroup;
     bool exit_sent;
     bool released;  /* the client wants no more of it: free it once everything has ended */
     bool taken_due; /* the client is to be told how much standard input was taken */
+    struct group group;
+    uint32_t group_watched; /* by the event loop */
     pid_t pid;
     uint64_t start_ns;
     uint64_t duration_ns;
@@ -51,12 +53,12 @@ struct channel {
 };
 
 /* Start the command of an EXEC message. Never fails: a command that could not be started has ended. NULL: no memory. */
-struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, int cgroup_root);
+struct channel *channel_new(const struct wire_exec *exec, const char *strings, size_t length, struct groups *groups);
 struct channel *channel_new_file(const struct wire_file *file);
-void channel_free(struct channel *channel, int cgroup_root);
+void channel_free(struct channel *channel);
 
 /* The client wants no more of it. It is ended first, if it has to be. */
-void channel_release(struct channel *channel, int cgroup_root);
+void channel_release(struct channel *channel, struct groups *groups);
 
 /* Released, ended, and nothing left of it? */
 bool channel_is_over(const struct channel *channel);
@@ -74,12 +76,13 @@ static inline bool channel_has_stdin_left(const struct channel *channel)
 void channel_flush_stdin(struct channel *channel);
 
 /* The command's process ended: kill what it left behind. */
-void channel_reaped(struct channel *channel, int wait_status, const struct rusage *usage, int cgroup_root);
+void channel_reaped(struct channel *channel, int wait_status, const struct rusage *usage, struct groups *groups);
 
 /* Any process ended: perhaps the cgroup is empty now. */
-void channel_settle(struct channel *channel, int cgroup_root);
+void channel_settle(struct channel *channel, struct groups *groups);
 
-_must_use_ int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope, int cgroup_root);
+_must_use_ int channel_signal(struct channel *channel, uint32_t signal_number, uint8_t scope,
+                              const struct groups *groups);
 
 void channel_resize(const struct channel *channel, uint16_t rows, uint16_t columns);
 

@@ -31,12 +31,12 @@ enum { CHANNELS_MAX = 256, REFUSALS_MAX = 64, EVENTS_AT_ONCE = 32 };
 
 enum { SCOPED = WIRE_HELLO_SCOPED_SIGNALS | WIRE_HELLO_SCOPED_SOCKETS };
 
-enum watched { WATCH_GUEST, WATCH_SIGNALS, WATCH_STDIN, WATCH_STDOUT, WATCH_STDERR };
+enum watched { WATCH_GUEST, WATCH_SIGNALS, WATCH_STDIN, WATCH_STDOUT, WATCH_STDERR, WATCH_GROUP };
 
 struct init {
     int epoll_fd;
     int signal_fd;
-    int cgroup_root; /* WIRE_CGROUP_FD, or -1 where there is none */
+    struct groups groups;
     bool guest_full;
     uint64_t args_channel; /* whose strings are being gathered */
     char *args;
@@ -83,6 +83,8 @@ static void update_watches(size_t slot)
     }
     if (!channel->has_terminal)
         change_watch(channel->stdin_fd, &channel->stdin_watched, input, WATCH_STDIN, slot);
+    /* To reap is not enough: some kernels let a process leave its cgroup only after that. */
+    change_watch(channel->group.events_fd, &channel->group_watched, EPOLLPRI, WATCH_GROUP, slot);
 }
 
 /* True when it has gone out, false when the link is full. */
@@ -140,7 +142,7 @@ static void settle_all(void)
         if (init.channels[slot] == NULL)
             continue;
         if (channel_is_over(init.channels[slot])) {
-            channel_free(init.channels[slot], init.cgroup_root);
+            channel_free(init.channels[slot]);
             init.channels[slot] = NULL;
             continue;
         }
@@ -209,7 +211,7 @@ static void start(const struct wire_exec *exec)
     if (r == 0)
         r = gather(exec->channel, exec->strings.data, exec->strings.length);
     if (r == 0) {
-        init.channels[slot] = channel_new(exec, init.args, init.args_length, init.cgroup_root);
+        init.channels[slot] = channel_new(exec, init.args, init.args_length, &init.groups);
         r = init.channels[slot] == NULL ? -ENOMEM : 0;
     }
     forget_args();
@@ -267,12 +269,12 @@ static int handle_channel(size_t slot, const struct wire_message *message)
         channel_resize(channel, message->resize.rows, message->resize.columns);
         return 0;
     case WIRE_SIGNAL:
-        ignore_result(channel_signal(channel, message->signal.signal, message->signal.scope, init.cgroup_root));
+        ignore_result(channel_signal(channel, message->signal.signal, message->signal.scope, &init.groups));
         return 0;
     case WIRE_RESUME:
         return resume(channel, &message->resume);
     case WIRE_RELEASE:
-        channel_release(channel, init.cgroup_root);
+        channel_release(channel, &init.groups);
         return 0;
     default:
         return 0;
@@ -335,12 +337,12 @@ static void reap(void)
         for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
             struct channel *channel = init.channels[slot];
             if (channel != NULL && channel->pid == pid && channel->state == CHANNEL_RUNNING)
-                channel_reaped(channel, status, &usage, init.cgroup_root);
+                channel_reaped(channel, status, &usage, &init.groups);
         }
     }
     for (size_t slot = 0; slot < CHANNELS_MAX; slot++) {
         if (init.channels[slot] != NULL)
-            channel_settle(init.channels[slot], init.cgroup_root);
+            channel_settle(init.channels[slot], &init.groups);
     }
 }
 
@@ -371,6 +373,10 @@ static void handle_event(const struct epoll_event *event)
             channel_drain(channel);
         if ((event->events & EPOLLOUT) != 0)
             flush_stdin(channel); /* a terminal */
+        break;
+    case WATCH_GROUP:
+        if (channel != NULL)
+            channel_settle(channel, &init.groups);
         break;
     }
 }
@@ -416,7 +422,7 @@ static void set_up(void)
         give_up(STEP_INIT, "blocking signals");
     if (fcntl(WIRE_GUEST_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(WIRE_GUEST_FD, F_SETFL, O_NONBLOCK) < 0)
         give_up(STEP_INIT, "preparing the guest link");
-    init.cgroup_root = find_cgroup();
+    init.groups.root_fd = find_cgroup();
     int r = confine_open_proc();
     errno = -r;
     if (r < 0)
@@ -456,11 +462,12 @@ int main(int argc, char **argv)
     set_up();
     uint64_t start_ns = clock_now_ns();
     hello.hello.features = (argc > 1 ? (uint32_t)(argv[1][0] - '0') & SCOPED : enter_domain()) |
-                           (init.cgroup_root >= 0 ? WIRE_HELLO_TREE_KILL : 0);
+                           (init.groups.root_fd >= 0 ? WIRE_HELLO_TREE_KILL : 0);
     hello.hello.landlock_ns = clock_now_ns() - start_ns;
     hello.hello.features |= terminal_is_there() ? WIRE_HELLO_TERMINAL : 0;
     if (link_send(WIRE_GUEST_FD, &hello, NULL, 0) < 0)
         _exit(2);
+    groups_prepare(&init.groups);
     for (;;) {
         struct epoll_event events[EVENTS_AT_ONCE];
         int n = epoll_wait(init.epoll_fd, events, EVENTS_AT_ONCE, -1);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "wire/wire.h"
 
 #include <dirent.h>
 #include <linux/magic.h>
@@ -524,6 +525,14 @@ static void remove_below(int top, const char *name)
     (void)closedir(folder);
 }
 
+static void remove_first_group(int top, const char *name)
+{
+    char path[128];
+
+    if (snprintf(path, sizeof path, "%s/" WIRE_GROUP_NAME, name, 0U) < (int)sizeof path)
+        (void)unlinkat(top, path, AT_REMOVEDIR);
+}
+
 /* 1 when there was one, 0 when there is none. */
 static int remove_folder(int top, const char *name)
 {
@@ -554,6 +563,8 @@ int cgroup_remove(struct cgroups *cgroups, const char *name)
     int r = cgroups->hybrid ? remove_controllers(cgroups, name) : 0;
     if (r < 0)
         return r;
+    /* Most have had no other. */
+    remove_first_group(cgroups->top[UNIFIED], name);
     r = remove_folder(cgroups->top[UNIFIED], name);
     if (r == -EBUSY || r == -ENOTEMPTY) {
         remove_below(cgroups->top[UNIFIED], name);

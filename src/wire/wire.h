@@ -35,6 +35,8 @@ enum {
     WIRE_KEEPER_FD = 3,      /* where gateway and reader find the keeper */
 };
 
+#define WIRE_GROUP_NAME "x%x" /* of the cgroups that init makes below its own, from 0 on */
+
 enum wire_sender {
     WIRE_BY_CLIENT = 1,
     WIRE_BY_KEEPER = 2,

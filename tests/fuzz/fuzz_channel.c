@@ -13,7 +13,9 @@
 #include <string.h>
 #include <termios.h>
 
-enum { PERIOD = 251, FEED_MAX = 1 << 16, NO_CGROUPS = -1 };
+enum { PERIOD = 251, FEED_MAX = 1 << 16 };
+
+static struct groups no_groups = {.root_fd = -1};
 
 struct command {
     struct channel *channel;
@@ -90,7 +92,7 @@ static void close_channel(struct command *command)
     close_fd(&command->in);
     if (command->channel != NULL)
         command->channel->state = CHANNEL_ENDED; /* there is no process to end */
-    channel_free(command->channel, NO_CGROUPS);
+    channel_free(command->channel);
 }
 
 static void feed(struct command *command, size_t stream, size_t length)
@@ -200,7 +202,7 @@ static void end_command(struct command *command)
 static int release(struct command *command)
 {
     end_command(command);
-    channel_release(command->channel, NO_CGROUPS);
+    channel_release(command->channel, &no_groups);
     MUST(channel_is_over(command->channel));
     return 1;
 }

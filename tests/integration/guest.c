@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "init/group.h"
 
 #include <dirent.h>
 #include <linux/sockios.h>
@@ -55,17 +56,16 @@ static int make_cgroup(struct guest *guest)
     return fd;
 }
 
-/* Count the cgroups of commands, and remove those that can be when asked to. */
-static size_t walk_cgroups(const struct guest *guest, bool remove)
+/* Remove the cgroups of commands. How many could not be. */
+static size_t remove_groups(const struct guest *guest)
 {
     DIR *folder = guest->cgroup[0] != '\0' ? opendir(guest->cgroup) : NULL;
     const struct dirent *entry;
     size_t count = 0;
 
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-            continue;
-        if (!remove || unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR) < 0)
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR) < 0)
             count++;
     }
     if (folder != NULL)
@@ -73,14 +73,34 @@ static size_t walk_cgroups(const struct guest *guest, bool remove)
     return count;
 }
 
+static bool is_empty(int folder, const char *name)
+{
+    char path[300];
+    char text[128];
+
+    (void)snprintf(path, sizeof path, "%s/cgroup.events", name);
+    return fd_read_file(folder, path, text, sizeof text) > 0 && strstr(text, "populated 0") != NULL;
+}
+
 size_t guest_cgroups(const struct guest *guest)
 {
-    return walk_cgroups(guest, false);
+    DIR *folder = guest->cgroup[0] != '\0' ? opendir(guest->cgroup) : NULL;
+    const struct dirent *entry;
+    size_t empty = 0;
+    size_t count = 0;
+
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            (*(is_empty(dirfd(folder), entry->d_name) ? &empty : &count))++;
+    }
+    if (folder != NULL)
+        (void)closedir(folder);
+    return empty > GROUPS_SPARE ? count + empty - GROUPS_SPARE : count;
 }
 
 static void remove_cgroup(const struct guest *guest)
 {
-    for (int attempt = 0; attempt < 500 && walk_cgroups(guest, true) > 0; attempt++)
+    for (int attempt = 0; attempt < 500 && remove_groups(guest) > 0; attempt++)
         (void)usleep(2000);
     for (int attempt = 0; attempt < 500 && guest->cgroup[0] != '\0' && rmdir(guest->cgroup) < 0 && errno == EBUSY;
          attempt++)

@@ -60,7 +60,7 @@ void guest_release(const struct guest *guest, uint64_t channel);
 void guest_stdin(const struct guest *guest, uint64_t channel, uint64_t offset, const void *data, size_t length,
                  bool end);
 
-/* How many cgroups of commands there are. */
+/* How many cgroups of commands there are, but for the few empty ones that wait for the next. */
 size_t guest_cgroups(const struct guest *guest);
 
 /* Wait until init has read all that was sent. */

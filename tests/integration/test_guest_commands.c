@@ -172,7 +172,7 @@ static void releases_running(struct guest *guest)
         printf("# %zu cgroups are left\n", guest_cgroups(guest));
 }
 
-/* EXIT is the last word: by then the tree is gone, its cgroup too. */
+/* EXIT is the last word: by then the tree is gone, and nothing is left in its cgroup. */
 static void cleans_up(struct guest *guest)
 {
     char path[64];

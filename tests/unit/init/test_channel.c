@@ -15,7 +15,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { ID = 77, NO_CGROUPS = -1, MUCH = 16 << 20 };
+enum { ID = 77, MUCH = 16 << 20 };
+
+static struct groups no_groups = {.root_fd = -1};
 
 struct client {
     struct channel *channel;
@@ -40,7 +42,7 @@ static struct client start(const char *script, uint32_t flags, uint64_t cap)
                              .stderr_cap = cap,
                              .argc = 3,
                              .envc = 1};
-    struct client client = {.channel = channel_new(&exec, strings, (size_t)length + 1, NO_CGROUPS),
+    struct client client = {.channel = channel_new(&exec, strings, (size_t)length + 1, &no_groups),
                             .acknowledges = true,
                             .streams = {buf_init(MUCH), buf_init(MUCH)}};
 
@@ -57,14 +59,14 @@ static void finish(struct client *client)
     struct rusage usage;
     int status;
 
-    channel_release(channel, NO_CGROUPS);
+    channel_release(channel, &no_groups);
     if (channel->state == CHANNEL_RUNNING) {
         assert_false(channel_is_over(channel));
         assert_int_equal(wait4(channel->pid, &status, 0, &usage), channel->pid);
-        channel_reaped(channel, status, &usage, NO_CGROUPS);
+        channel_reaped(channel, status, &usage, &no_groups);
     }
     assert_true(channel_is_over(channel));
-    channel_free(channel, NO_CGROUPS);
+    channel_free(channel);
     buf_release(&client->streams[0]);
     buf_release(&client->streams[1]);
 }
@@ -121,8 +123,8 @@ static void turn(struct client *client)
     int status;
 
     if (channel->state == CHANNEL_RUNNING && wait4(channel->pid, &status, WNOHANG, &usage) == channel->pid)
-        channel_reaped(channel, status, &usage, NO_CGROUPS);
-    channel_settle(channel, NO_CGROUPS);
+        channel_reaped(channel, status, &usage, &no_groups);
+    channel_settle(channel, &no_groups);
     channel_drain(channel);
     if (channel->stdin_fd >= 0)
         channel_flush_stdin(channel);
@@ -330,13 +332,13 @@ TEST(test_signals)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct client client = start("exec sleep 1000", 0, 0);
-        assert_int_equal(channel_signal(client.channel, rows[i].number, rows[i].scope, NO_CGROUPS), rows[i].result);
+        assert_int_equal(channel_signal(client.channel, rows[i].number, rows[i].scope, &no_groups), rows[i].result);
         if (rows[i].result == 0) {
             run_to_end(&client);
             assert_int_equal(client.exit.kind, WIRE_EXIT_SIGNAL);
             assert_int_equal(client.exit.value, rows[i].number);
             /* Its pid may be somebody else's by now. */
-            assert_int_equal(channel_signal(client.channel, SIGKILL, WIRE_SCOPE_GROUP, NO_CGROUPS), 0);
+            assert_int_equal(channel_signal(client.channel, SIGKILL, WIRE_SCOPE_GROUP, &no_groups), 0);
         }
         finish(&client);
     }
@@ -345,7 +347,7 @@ TEST(test_signals)
 TEST(test_not_started)
 {
     struct wire_exec exec = {.channel = ID, .filter = WIRE_FILTER_STANDARD, .argc = 1};
-    struct client client = {.channel = channel_new(&exec, "/missing", sizeof "/missing", NO_CGROUPS)};
+    struct client client = {.channel = channel_new(&exec, "/missing", sizeof "/missing", &no_groups)};
     struct wire_stdin_data data = {.offset = 9};
 
     test_reclaim_stack();
@@ -412,7 +414,7 @@ TEST(test_release)
     finish(&waiting);
     finish(&ended);
     assert_int_equal(test_open_fds(), open_before);
-    channel_free(NULL, NO_CGROUPS);
+    channel_free(NULL);
 }
 
 static void type(struct client *client, const char *text, bool end)
@@ -509,7 +511,7 @@ TEST(test_terminal_signal)
 
     while (terminal_foreground(master) == shell || terminal_foreground(master) == 0)
         turn(&client);
-    assert_int_equal(channel_signal(client.channel, SIGTERM, WIRE_SCOPE_GROUP, NO_CGROUPS), 0);
+    assert_int_equal(channel_signal(client.channel, SIGTERM, WIRE_SCOPE_GROUP, &no_groups), 0);
     run_to_end(&client);
     assert_int_equal(client.exit.kind, WIRE_EXIT_CODE);
     assert_int_equal(client.exit.value, 128 + SIGTERM);
