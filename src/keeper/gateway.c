@@ -1,0 +1,137 @@
+#include "keeper/gateway.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "keeper/notify.h"
+#include "keeper/renew.h"
+
+#include <sys/wait.h>
+
+enum { GATEWAY_PROCESSES_MAX = 256 };
+
+int gateway_start(struct daemon *daemon, struct error *err)
+{
+    static char name[] = "hutch-gateway";
+    static char verb[] = "--serve";
+    char *argv[] = {name, verb, NULL};
+    struct configuration *configuration = &daemon->configuration;
+    _cleanup_fd_ int error_fd = -1;
+    int r = relay_open(&daemon->relay, STDERR_FILENO, &error_fd, err);
+
+    configuration_refresh(configuration);
+    struct service service = {
+        .user = configuration->plan.user,
+        .program_fd = configuration->program_fd,
+        .argv = argv,
+        .environment = configuration->environment.variables,
+        .input_fd = -1,
+        .error_fd = error_fd,
+        .state_fd = daemon->gateway_state_fd,
+        .process_max = GATEWAY_PROCESSES_MAX,
+    };
+    if (r == 0)
+        r = supervisor_start(&daemon->supervisor, &service, err);
+    if (r == 0)
+        r = keeper_attach(daemon->keeper, daemon->supervisor.socket, err);
+    return r;
+}
+
+void gateway_lose(struct daemon *daemon, const char *why)
+{
+    struct supervisor *supervisor = &daemon->supervisor;
+
+    keeper_detach(daemon->keeper);
+    reload_forget(&daemon->reload);
+    int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
+    relay_finish(&daemon->relay);
+    uint64_t now_ns = clock_now_ns();
+    /* To wait for its end may have taken longer than the pause. */
+    uint64_t pause_ms = supervisor->start_ns > now_ns ? (supervisor->start_ns - now_ns) / MS_NS : 0;
+    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-ended", LOG_TEXT("reason", why != NULL ? why : "it ended"),
+              WIFEXITED(status) ? LOG_NUMBER("status", WEXITSTATUS(status)) : LOG_NUMBER("signal", WTERMSIG(status)),
+              LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)), LOG_NUMBER("restart_ms", pause_ms));
+    if (!supervisor->was_ready && supervisor->tries >= SUPERVISOR_TRIES)
+        daemon_give_up(daemon, "the gateway ended again and again before it was ready; the lines above say why");
+    else if (daemon->phase == PHASE_DRAINING)
+        daemon->phase = PHASE_ENDED;
+}
+
+void gateway_restart(struct daemon *daemon)
+{
+    struct error err = {0};
+
+    if (gateway_start(daemon, &err) < 0)
+        gateway_lose(daemon, err.message);
+}
+
+int gateway_send_settings(struct daemon *daemon)
+{
+    struct buf names = buf_init(WIRE_LISTENERS_MAX * LISTENER_NAME_SIZE + LISTENER_NAME_SIZE);
+    struct wire_message message;
+    int fds[FD_PASS_MAX];
+    size_t count = settings_to_message(&daemon->settings, daemon->presets_fd, &message, &names, fds);
+    int r = keeper_tell(daemon->keeper, &message, fds, count);
+
+    reload_told(&daemon->reload, daemon->settings.generation, clock_now_ns());
+    buf_release(&names);
+    return r;
+}
+
+/* What came into force after it was told is told now. */
+static int become_ready(struct daemon *daemon, uint64_t generation)
+{
+    int r = reload_ready(&daemon->reload, generation);
+
+    if (r < 0)
+        return r;
+    supervisor_ready(&daemon->supervisor, clock_now_ns());
+    log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", generation),
+              LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
+    notify_send("READY=1");
+    return generation < daemon->settings.generation ? gateway_send_settings(daemon) : 0;
+}
+
+static int hear_reloaded(struct daemon *daemon, const struct wire_reloaded *reloaded)
+{
+    int r = reload_answered(&daemon->reload, reloaded->generation);
+
+    if (r > 0)
+        renew_end(daemon, reloaded->detail.text);
+    return r < 0 ? r : 0;
+}
+
+/* Said later than at its start, it is just another way to end. */
+static int hear_unable(struct daemon *daemon, const char *why)
+{
+    if (!daemon->supervisor.was_ready) {
+        daemon_give_up(daemon, why);
+        return 0;
+    }
+    log_event(&daemon->log, LOG_LEVEL_ERROR, "gateway-unable", LOG_TEXT("reason", why));
+    return -ECANCELED;
+}
+
+/* From within keeper_dispatch(): the keeper's client must not change here. */
+int gateway_heard(void *context, const struct wire_message *message)
+{
+    struct daemon *daemon = context;
+
+    switch ((int)message->type) { /* the keeper hands on no others */
+    case WIRE_ATTACH:
+        return gateway_send_settings(daemon);
+    case WIRE_READY:
+        return become_ready(daemon, message->ready.generation);
+    case WIRE_RELOADED:
+        return hear_reloaded(daemon, &message->reloaded);
+    case WIRE_UNABLE:
+        return hear_unable(daemon, message->unable.detail.text);
+    case WIRE_DRAINED:
+        if (daemon->phase == PHASE_DRAINING)
+            daemon->phase = PHASE_ENDED;
+        return daemon->phase == PHASE_ENDED ? 0 : -EBADMSG;
+    default:
+        return -EBADMSG;
+    }
+}
