@@ -1,6 +1,7 @@
 /*
  * Theory of operation. The order matters: the state folder is locked before anything is changed, the zygote is forked
- * while there are few descriptors, and the keeper needs the range of ids that the configuration says.
+ * while there are few descriptors and after the first credentials have left our memory, and the keeper needs the range
+ * of ids that the configuration says.
  */
 #include "keeper/boot.h"
 
@@ -97,6 +98,8 @@ int boot(struct daemon *daemon, struct error *err)
     int r = configuration_init(&daemon->configuration, daemon->options->config, daemon->options->listen, err);
 
     if (r == 0)
+        r = environment_take_presets(&daemon->presets_fd, err);
+    if (r == 0)
         r = open_state(daemon, err);
     if (r == 0)
         r = open_signals(daemon, err);
@@ -107,8 +110,6 @@ int boot(struct daemon *daemon, struct error *err)
         daemon->zygote_watch_fd = fcntl(daemon->zygote_pidfd, F_DUPFD_CLOEXEC, 0);
     if (r == 0)
         r = beside_open("hutch-init", &daemon->init_fd, err);
-    if (r == 0)
-        r = environment_open_presets(&daemon->presets_fd, err);
     if (r == 0)
         r = configuration_read(&daemon->configuration, &config, err);
     if (r == 0)

@@ -87,6 +87,7 @@ static int become_ready(struct daemon *daemon, uint64_t generation)
     if (r < 0)
         return r;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
+    close_fd(&daemon->presets_fd); /* it has recorded their hashes, and the next one asks for no others */
     log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
     notify_send("READY=1");

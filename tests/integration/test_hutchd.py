@@ -308,6 +308,38 @@ def presets() -> None:
         contains("report", one.report()[0], "password=- key=k2")
 
 
+def memory_of(pid: int) -> bytes:
+    """What it can write to: its stack, on which the environment lies, its data and its heap."""
+    found = []
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            span, access = line.split()[:2]
+            first, last = (int(number, 16) for number in span.split("-"))
+            if access.startswith("rw") and last - first < 64 << 20:
+                memory.seek(first)
+                with contextlib.suppress(OSError):
+                    found.append(memory.read(last - first))
+    return b"".join(found)
+
+
+@case
+def forgotten() -> None:
+    "the first credentials are in nobody's environment or memory any more, not in hutchd's nor in its zygote's"
+    with daemon(HUTCH_ADMIN_PASSWORD="a secret that is long", HUTCH_API_KEY="another-key-of-16-and-more") as one:
+        one.ready()
+        children = pathlib.Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children").read_text().split()
+        check(len(children) >= 2, f"no zygote and gateway: {children}")
+        for pid in (one.process.pid, *map(int, children)):
+            environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+            check(b"secret that" not in environ and b"another-key" not in environ, f"credentials in {pid}: {environ}")
+            if pid != one.gateway() and not SANITIZED:
+                memory = memory_of(pid)
+                check(len(memory) > 4096, "no memory to look at")
+                check(b"secret that" not in memory and b"another-key" not in memory, f"credentials in {pid}")
+        left = [os.readlink(path) for path in pathlib.Path(f"/proc/{one.process.pid}/fd").iterdir()]
+        check(not any("presets" in name for name in left), f"hutchd still has them: {left}")
+
+
 @case
 def comes_back() -> None:
     "a gateway that was killed comes back, later each time; its listeners never close"
