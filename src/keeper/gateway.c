@@ -18,7 +18,7 @@ int gateway_start(struct daemon *daemon, struct error *err)
     char *argv[] = {name, verb, NULL};
     struct configuration *configuration = &daemon->configuration;
     _cleanup_fd_ int error_fd = -1;
-    int r = relay_open(&daemon->relay, STDERR_FILENO, &error_fd, err);
+    int r = relay_open(&daemon->relay, "gateway", STDERR_FILENO, &error_fd, err);
 
     configuration_refresh(configuration);
     struct service service = {

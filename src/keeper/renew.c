@@ -26,6 +26,8 @@ void renew_put_in_force(struct daemon *daemon)
 
     daemon->log.level = settings->log_level;
     daemon->log.format = settings->log_format;
+    daemon->relay.format = settings->log_format;
+    daemon->configuration.reader.relay.format = settings->log_format;
     keeper_set_folders(daemon->keeper, &settings->folders);
     for (size_t i = 0; i < settings->listener_count; i++) {
         char address[LISTENER_PATH_SIZE];

@@ -286,6 +286,7 @@ static void run_noisy(void)
     memset(flood, 'y', COUNT);
     flood[COUNT] = '\n';
     (void)fprintf(stderr, "red \x1b[31m\n");
+    (void)fprintf(stderr, "time=0 level=info program=hutchd event=imitated\n");
     ignore_result(fd_write_all(STDERR_FILENO, flood, sizeof flood));
     (void)fprintf(stderr, "last word");
 }

@@ -3,6 +3,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -66,8 +67,11 @@ class Daemon:
         return self.log_path.read_text(errors="replace")
 
     def events(self, name: str) -> list[dict[str, str]]:
+        """Of hutchd's own: what others say is marked."""
         found = []
         for line in self.log.splitlines():
+            if not line.startswith("time="):
+                continue
             fields = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line))
             if fields.get("event") == name and fields.get("program") == "hutchd":
                 found.append(fields)
@@ -265,7 +269,7 @@ def standard_error() -> None:
     with daemon() as one:
         one.ready()
         contains("standard error", os.readlink(f"/proc/{one.gateway()}/fd/2"), "pipe:")
-        contains("first credentials", one.log, "shown once", "\nhutchd:   API key   ", "\nhutchd:   admin password")
+        contains("first credentials", one.log, "shown once", "\ngateway:   API key   ", "\ngateway:   admin password")
         contains("its log", one.log, "program=hutch-gateway")
         # All of it is there before the gateway is said to be ready.
         check(one.log.index("admin password") < one.log.index("event=ready"), one.log)
@@ -278,10 +282,19 @@ def standard_error() -> None:
         os.kill(one.gateway(), signal.SIGKILL)
         one.wait_event("gateway-ended")
         said = one.log[: one.log.index("event=gateway-ended")]
-        contains("what it said", said, "\nred \\x1b[31m\n", "\nlast word\n")
+        contains("what it said", said, "\ngateway: red \\x1b[31m\n", "\ngateway: last word\n")
+        contains("what it imitated", said, "\ngateway: time=0 level=info program=hutchd event=imitated\n")
         lines = said.splitlines()
-        equal("the flood", sum(line.count("y") for line in lines if set(line) == {"y"}), 100_000)
+        flood = [line.removeprefix("gateway: ") for line in lines]
+        equal("the flood", sum(len(line) for line in flood if set(line) == {"y"}), 100_000)
         check(max(map(len, lines)) < 4096, "a line was not cut")
+        equal("its own", [line for line in lines if not line.startswith(("gateway: ", "time="))], [])
+    with daemon("logging: {format: json}\n", stand_in="noisy") as one:
+        one.wait_report("done")
+        eventually("what it imitated", lambda: "event=imitated" in one.log)
+        lines = [json.loads(line) for line in one.log.splitlines()]
+        imitated = [line for line in lines if "imitated" in str(line)]
+        equal("as JSON", [(line["source"], "program" in line) for line in imitated], [("gateway", False)])
 
 
 @case
