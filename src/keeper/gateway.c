@@ -11,6 +11,19 @@
 
 enum { GATEWAY_PROCESSES_MAX = 256 };
 
+/* They were the last gateway's too. */
+static int mend_listeners(struct daemon *daemon, struct error *err)
+{
+    struct settings_place place = {.unix_path = daemon->unix_path, .group = daemon->configuration.plan.user.gid};
+    size_t count = 0;
+    int r = settings_mend_listeners(&daemon->settings, &place, &count, err);
+
+    if (count > 0)
+        log_event(&daemon->log, LOG_LEVEL_WARN, "listeners-reopened", LOG_NUMBER("count", count),
+                  LOG_TEXT("reason", "the gateway before had changed them"));
+    return r;
+}
+
 int gateway_start(struct daemon *daemon, struct error *err)
 {
     static char name[] = "hutch-gateway";
@@ -18,8 +31,10 @@ int gateway_start(struct daemon *daemon, struct error *err)
     char *argv[] = {name, verb, NULL};
     struct configuration *configuration = &daemon->configuration;
     _cleanup_fd_ int error_fd = -1;
-    int r = relay_open(&daemon->relay, "gateway", STDERR_FILENO, &error_fd, err);
+    int r = mend_listeners(daemon, err);
 
+    if (r == 0)
+        r = relay_open(&daemon->relay, "gateway", STDERR_FILENO, &error_fd, err);
     configuration_refresh(configuration);
     struct service service = {
         .user = configuration->plan.user,

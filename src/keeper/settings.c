@@ -91,6 +91,12 @@ static struct settings_listener *next_listener(struct settings *settings, const 
     return listener;
 }
 
+static void add_listener(struct settings *settings, struct settings_listener *listener)
+{
+    listener_describe(listener->fd, listener->address, sizeof listener->address);
+    settings->listener_count++;
+}
+
 static int open_unix(struct settings *settings, const char *wanted, const struct settings_place *place,
                      const struct settings *before, struct error *err)
 {
@@ -107,7 +113,7 @@ static int open_unix(struct settings *settings, const char *wanted, const struct
     if (r < 0)
         settings->unix_path[0] = '\0'; /* not ours to remove */
     else
-        settings->listener_count++;
+        add_listener(settings, listener);
     return r;
 }
 
@@ -126,10 +132,28 @@ int settings_open_listeners(struct settings *settings, const struct wire_config 
         else if (r < 0)
             return error_set(err, ERROR_SYSTEM, -r, "listening on %s", name);
         if (r == 0)
-            settings->listener_count++;
+            add_listener(settings, listener);
     }
     return r == 0 && config->unix_socket.length > 0 ? open_unix(settings, config->unix_socket.text, place, before, err)
                                                     : r;
+}
+
+int settings_mend_listeners(struct settings *settings, const struct settings_place *place, size_t *ret_count,
+                            struct error *err)
+{
+    int r = 0;
+
+    *ret_count = 0;
+    for (size_t i = 0; r == 0 && i < settings->listener_count; i++) {
+        struct settings_listener *listener = &settings->listeners[i];
+        if (listener->fd >= 0 && listener_is_sound(listener->fd, listener->address))
+            continue;
+        close_fd(&listener->fd);
+        r = listener->address[0] == '/' ? listener_open_unix(listener->address, place->group, &listener->fd, err)
+                                        : listener_open(listener->address, &listener->fd, err);
+        *ret_count += r == 0 ? 1 : 0;
+    }
+    return r;
 }
 
 /*

@@ -291,6 +291,13 @@ static void run_noisy(void)
     (void)fprintf(stderr, "last word");
 }
 
+/* So that whoever comes next hears nothing. */
+static void run_deaf(const struct handover *handover)
+{
+    for (size_t i = 0; i < handover->listener_count; i++)
+        report("shutdown %s", outcome(shutdown(handover->listeners[i].fd, SHUT_RDWR)));
+}
+
 /* The settings took it away, but it is still here. */
 static void listen_again(const struct handover *handover)
 {
@@ -348,6 +355,11 @@ int gateway_run(struct handover *handover)
         run_deny(handover);
     if (strcmp(mode(), "noisy") == 0)
         run_noisy();
+    if (strcmp(mode(), "deaf") == 0 && access("/state/deaf", F_OK) < 0) {
+        run_deaf(handover);
+        (void)close(open("/state/deaf", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        return 3;
+    }
     if (strcmp(mode(), "violate") == 0) {
         ready.type = WIRE_ATTACH;
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));

@@ -372,6 +372,19 @@ def comes_back() -> None:
 
 
 @case
+def deaf() -> None:
+    "a gateway that shut its listeners down leaves none of that to the next one"
+    with daemon(stand_in="deaf") as one:
+        one.wait_report("done")
+        equal("what it did", [line for line in one.report() if line.startswith("shutdown")], ["shutdown done"] * 2)
+        (port,) = one.ports
+        check(can_connect(port), "nobody listens any more")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(one.state / "api.sock"))
+        equal("reopened", one.events("listeners-reopened")[0]["count"], "2")
+
+
+@case
 def gives_up() -> None:
     "a gateway that is never ready ends the daemon after five times, with a reason"
     with daemon(stand_in="crash") as one:
