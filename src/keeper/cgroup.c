@@ -22,6 +22,7 @@ enum {
     CPU_PERIOD_US = 100000,
     CPU_PERIOD_MS = 100,
     RECLAIM_ABOVE_BYTES = 1 << 20,
+    RECLAIM_ROUNDS = 64,
     TCP_FRACTION = 4, /* of the memory limit, beside it (hybrid) */
 };
 
@@ -492,18 +493,40 @@ bool cgroups_take_events(struct cgroups *cgroups)
     return cgroups->hybrid ? take_v1(cgroups) : take_v2(cgroups);
 }
 
-/* Cached pages that the sandbox was charged for keep a removed memory cgroup alive: give them back first. */
-static void reclaim(const struct cgroups *cgroups, const char *name)
+static uint64_t memory_in_use(const struct cgroups *cgroups, int memory_fd, const char *name)
 {
-    int top = top_of(cgroups, MEMORY);
-    uint64_t bytes = read_number_in(top, name, cgroups->hybrid ? "memory.usage_in_bytes" : "memory.current", NULL);
+    return read_number_in(memory_fd, name, cgroups->hybrid ? "memory.usage_in_bytes" : "memory.current", NULL);
+}
 
-    if (bytes <= RECLAIM_ABOVE_BYTES)
-        return;
-    if (cgroups->hybrid)
-        (void)write_in(top, name, "memory.force_empty", "0");
-    else
-        (void)write_number_in(top, name, "memory.reclaim", bytes);
+int cgroups_memory_fd(const struct cgroups *cgroups)
+{
+    return top_of(cgroups, MEMORY);
+}
+
+bool cgroup_wants_reclaim(const struct cgroups *cgroups, const char *name)
+{
+    return memory_in_use(cgroups, top_of(cgroups, MEMORY), name) > RECLAIM_ABOVE_BYTES;
+}
+
+/* As long as it becomes less: what is being written to the disk can't be given back yet. */
+void cgroup_reclaim_in(const struct cgroups *cgroups, int memory_fd, const char *name)
+{
+    uint64_t before = UINT64_MAX;
+    uint64_t bytes = memory_in_use(cgroups, memory_fd, name);
+
+    for (int round = 0; round < RECLAIM_ROUNDS && bytes > RECLAIM_ABOVE_BYTES && bytes < before; round++) {
+        if (cgroups->hybrid)
+            (void)write_in(memory_fd, name, "memory.force_empty", "0");
+        else
+            (void)write_number_in(memory_fd, name, "memory.reclaim", bytes);
+        before = bytes;
+        bytes = memory_in_use(cgroups, memory_fd, name);
+    }
+}
+
+void cgroup_reclaim(const struct cgroups *cgroups, const char *name)
+{
+    cgroup_reclaim_in(cgroups, top_of(cgroups, MEMORY), name);
 }
 
 /* The cgroups init made for its commands. */
@@ -550,7 +573,6 @@ static int remove_controllers(struct cgroups *cgroups, const char *name)
 
 int cgroup_remove(struct cgroups *cgroups, const char *name)
 {
-    reclaim(cgroups, name);
     int r = cgroups->hybrid ? remove_controllers(cgroups, name) : 0;
     if (r < 0)
         return r;
@@ -568,6 +590,7 @@ static bool sweep_one(struct cgroups *cgroups, const char *name)
 
     ignore_result(cgroup_kill(cgroups, name));
     for (int attempt = 0; attempt < 100; attempt++) {
+        cgroup_reclaim(cgroups, name);
         if (cgroup_remove(cgroups, name) == 0)
             return true;
         (void)nanosleep(&pause, NULL);

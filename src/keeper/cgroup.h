@@ -76,6 +76,17 @@ int cgroups_event_fd(const struct cgroups *cgroups);
 /* Read what there is on it. True when the kernel may have killed; not when cgroups were just removed. */
 bool cgroups_take_events(struct cgroups *cgroups);
 
+/*
+ * Cached pages that a sandbox was charged for would keep its memory cgroup alive when it is removed. Giving them back
+ * takes a second for 3 GB that are not yet on the disk. Only when it is empty.
+ */
+bool cgroup_wants_reclaim(const struct cgroups *cgroups, const char *name);
+void cgroup_reclaim(const struct cgroups *cgroups, const char *name);
+
+/* The same for a helper, which has this descriptor, and none of `cgroups`. */
+int cgroups_memory_fd(const struct cgroups *cgroups);
+void cgroup_reclaim_in(const struct cgroups *cgroups, int memory_fd, const char *name);
+
 /* Remove an empty cgroup and those below it. 0, or -EBUSY while processes are still ending. */
 _must_use_ int cgroup_remove(struct cgroups *cgroups, const char *name);
 

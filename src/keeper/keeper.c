@@ -59,71 +59,119 @@ bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox)
     /* The zygote may still hold a copy: closing alone would leave it in there. */
     if (sandbox->pidfd >= 0)
         (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
-    for (int attempt = 0; attempt < 2000 && (r = sandbox_reap(&keeper->maker, sandbox)) < 0; attempt++)
-        (void)usleep(1000);
+    for (int attempt = 0; attempt < 2000 && r < 0; attempt++) {
+        r = sandbox_reap(sandbox);
+        if (r == 0) {
+            cgroup_reclaim(keeper->maker.cgroups, sandbox->cgroup);
+            r = sandbox_remove(&keeper->maker, sandbox);
+        }
+        if (r < 0)
+            (void)usleep(1000);
+    }
     return r == 0;
 }
 
-int keeper_add_job(struct keeper *keeper, struct job *job, struct error *err)
+void keeper_add_job(struct keeper *keeper, struct job *job)
 {
     job->source.ready = conversation_job_ready;
-    int r = keeper_watch(keeper, job->helper.socket, &job->source);
-    if (r < 0)
-        return error_set(err, ERROR_SYSTEM, -r, "watching a helper");
-    job->next = keeper->jobs;
-    keeper->jobs = job;
-    keeper->job_count++;
-    return 0;
+    jobs_add(&keeper->jobs, job);
 }
 
 void keeper_remove_job(struct keeper *keeper, struct job *job)
 {
-    struct job **at = &keeper->jobs;
-
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
-    keeper->job_count--;
+    jobs_remove(&keeper->jobs, job);
     /* Closing it is not enough: helpers started meanwhile have a copy, and the entry would live on with it. */
-    (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, job->helper.socket, NULL);
+    if (job->helper.socket >= 0)
+        (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, job->helper.socket, NULL);
     job_free(job);
+}
+
+int keeper_start_jobs(struct keeper *keeper)
+{
+    struct job *job;
+    int r = 0;
+
+    while (r >= 0 && (job = jobs_take(&keeper->jobs)) != NULL) {
+        struct error err = {0};
+        int started = job_start(job, keeper->maker.state_fd, &err);
+        if (started == 0 && (started = keeper_watch(keeper, job->helper.socket, &job->source)) < 0)
+            (void)error_set(&err, ERROR_SYSTEM, -started, "watching a helper");
+        if (started == 0)
+            continue;
+        if (job->kind != JOB_CREATE) {
+            /* Nobody waits, and want of memory or descriptors passes. */
+            helper_release(&job->helper);
+            jobs_put_back(&keeper->jobs, job);
+            break;
+        }
+        r = conversation_refuse_job(keeper, job, &err);
+        keeper_remove_job(keeper, job);
+    }
+    return r;
 }
 
 static void let_go_of_disk(struct keeper *keeper, struct sandbox *sandbox)
 {
     struct job *job = sandbox->disk_fd >= 0 ? job_new_discard(&sandbox->disk_fd) : NULL;
-    struct error err;
 
-    if (job != NULL && keeper_add_job(keeper, job, &err) < 0)
-        job_free(job);
+    if (job != NULL)
+        keeper_add_job(keeper, job);
+}
+
+static int tell_gone(struct keeper *keeper, struct sandbox *sandbox)
+{
+    struct wire_message message = {.type = WIRE_GONE,
+                                   .gone = {.sandbox = sandbox->id,
+                                            .oom_kills = sandbox->last_oom_kills,
+                                            .processes_refused = sandbox->last_processes_refused,
+                                            .wait_status = (uint32_t)sandbox->wait_status}};
+    bool is_told = sandbox->is_told;
+
+    sandbox->is_told = false;
+    return is_told ? conversation_tell(keeper, &message, NULL, 0) : 0;
+}
+
+int keeper_remove_sandbox(struct keeper *keeper, struct sandbox *sandbox)
+{
+    if (sandbox_remove(&keeper->maker, sandbox) < 0) {
+        if (!sandbox->is_dying) {
+            sandbox->is_dying = true;
+            sandbox->next_dying = keeper->dying;
+            keeper->dying = sandbox;
+        }
+        return 0;
+    }
+    int r = tell_gone(keeper, sandbox);
+    keeper_forget(keeper, sandbox);
+    return r;
+}
+
+/* The client need not wait until a helper has given the memory back. */
+static int reclaim(struct keeper *keeper, struct sandbox *sandbox)
+{
+    struct job *job = job_new_reclaim(keeper->maker.cgroups, sandbox);
+
+    if (job == NULL)
+        return keeper_remove_sandbox(keeper, sandbox);
+    keeper_add_job(keeper, job);
+    return tell_gone(keeper, sandbox);
 }
 
 static int finish(struct keeper *keeper, struct sandbox *sandbox)
 {
-    bool was_dead = sandbox->state == SANDBOX_DEAD;
-    bool by_itself = sandbox->state == SANDBOX_LIVE;
-    struct wire_message message = {.type = WIRE_GONE, .gone = {.sandbox = sandbox->id}};
+    const struct cgroups *cgroups = keeper->maker.cgroups;
 
-    if (by_itself) {
+    if (sandbox->state == SANDBOX_LIVE) { /* it has ended by itself */
         let_go_of_disk(keeper, sandbox);
-        message.gone.oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
-        message.gone.processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
+        sandbox->last_oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
+        sandbox->last_processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
     }
     /* Closing it is not enough: the zygote may still hold a copy for a moment, and the entry would live on with it. */
-    if (!was_dead)
-        (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
-    int r = sandbox_reap(&keeper->maker, sandbox);
-    if (r < 0) {
-        if (!was_dead && sandbox->state == SANDBOX_DEAD)
-            keeper->removing++;
-        return sandbox->state == SANDBOX_DEAD ? 0 : keeper_watch(keeper, sandbox->pidfd, &sandbox->source);
-    }
-    if (was_dead)
-        keeper->removing--;
-    message.gone.wait_status = (uint32_t)sandbox->wait_status;
-    bool is_told = sandbox->is_told;
-    keeper_forget(keeper, sandbox);
-    return is_told ? conversation_tell(keeper, &message, NULL, 0) : 0;
+    (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
+    if (sandbox_reap(sandbox) < 0)
+        return keeper_watch(keeper, sandbox->pidfd, &sandbox->source);
+    return cgroup_wants_reclaim(cgroups, sandbox->cgroup) ? reclaim(keeper, sandbox)
+                                                          : keeper_remove_sandbox(keeper, sandbox);
 }
 
 static int sandbox_ready(struct keeper *keeper, struct source *source)
@@ -136,14 +184,17 @@ static int sandbox_ready(struct keeper *keeper, struct source *source)
 static int retry_removals(struct keeper *keeper)
 {
     struct sandbox *next;
+    struct sandbox *sandbox = keeper->dying;
+    int r = 0;
 
-    for (struct sandbox *sandbox = registry_next(&keeper->registry, NULL); sandbox != NULL; sandbox = next) {
-        next = registry_next(&keeper->registry, sandbox);
-        int r = sandbox->state == SANDBOX_DEAD ? finish(keeper, sandbox) : 0;
-        if (r < 0)
-            return r;
+    keeper->dying = NULL;
+    for (; sandbox != NULL; sandbox = next) {
+        next = sandbox->next_dying;
+        sandbox->is_dying = false;
+        int told = keeper_remove_sandbox(keeper, sandbox);
+        r = r < 0 ? r : told;
     }
-    return 0;
+    return r;
 }
 
 static int report_memory(struct keeper *keeper)
@@ -186,8 +237,10 @@ int keeper_dispatch(struct keeper *keeper, struct error *err)
         keeper->memory_looks--;
         r = report_memory(keeper);
     }
-    if (r >= 0 && keeper->removing > 0)
+    if (r >= 0 && keeper->dying != NULL)
         r = retry_removals(keeper);
+    if (r >= 0)
+        r = keeper_start_jobs(keeper);
     return r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "serving the client") : 1;
 }
 
@@ -198,7 +251,7 @@ int keeper_fd(const struct keeper *keeper)
 
 int keeper_wait_ms(const struct keeper *keeper)
 {
-    return keeper->removing > 0 || keeper->memory_looks > 0 ? RETRY_MS : -1;
+    return keeper->dying != NULL || keeper->memory_looks > 0 || jobs_are_stuck(&keeper->jobs) ? RETRY_MS : -1;
 }
 
 static struct sandbox *only_sandbox(struct keeper *keeper)
@@ -237,10 +290,9 @@ void keeper_detach(struct keeper *keeper)
     keeper->client_fd = -1;
     adoption_reset(&keeper->registry);
     /* Nobody waits for these any more. */
-    for (struct job *job = keeper->jobs; job != NULL; job = next) {
-        next = job->next;
-        if (job->frame != NULL)
-            keeper_remove_job(keeper, job);
+    for (struct job *job = jobs_next(&keeper->jobs, JOB_CREATE, NULL); job != NULL; job = next) {
+        next = jobs_next(&keeper->jobs, JOB_CREATE, job);
+        keeper_remove_job(keeper, job);
     }
 }
 
@@ -252,6 +304,11 @@ int keeper_tell(struct keeper *keeper, const struct wire_message *message, const
 void keeper_set_folders(struct keeper *keeper, const struct folders *folders)
 {
     keeper->folders = folders;
+}
+
+void keeper_set_disk_max(struct keeper *keeper, uint64_t bytes)
+{
+    keeper->disk_max_bytes = bytes;
 }
 
 size_t keeper_count(const struct keeper *keeper)
@@ -328,10 +385,14 @@ static bool end_all(struct keeper *keeper)
 
 void keeper_free(struct keeper *keeper)
 {
+    struct job *job;
+
     if (keeper == NULL)
         return;
-    while (keeper->jobs != NULL)
-        keeper_remove_job(keeper, keeper->jobs);
+    for (int kind = 0; kind < JOB_KINDS; kind++) {
+        while ((job = jobs_next(&keeper->jobs, (enum job_kind)kind, NULL)) != NULL)
+            keeper_remove_job(keeper, job);
+    }
     /* Should something be left, the instance's name stays, so that a sweep finds it. */
     if (keeper->registry.count > 0 && !end_all(keeper))
         close_fd(&keeper->instance.lock_fd);

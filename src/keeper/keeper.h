@@ -69,6 +69,9 @@ _must_use_ int keeper_tell(struct keeper *keeper, const struct wire_message *mes
 /* From the next CREATE on. They stay the caller's. */
 void keeper_set_folders(struct keeper *keeper, const struct folders *folders);
 
+/* The largest disk of a sandbox, from the next CREATE on; 0: as large as images can be. */
+void keeper_set_disk_max(struct keeper *keeper, uint64_t bytes);
+
 /* How many sandboxes there are. */
 size_t keeper_count(const struct keeper *keeper);
 

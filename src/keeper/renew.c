@@ -29,6 +29,7 @@ void renew_put_in_force(struct daemon *daemon)
     daemon->relay.format = settings->log_format;
     daemon->configuration.reader.relay.format = settings->log_format;
     keeper_set_folders(daemon->keeper, &settings->folders);
+    keeper_set_disk_max(daemon->keeper, settings->disk_max_bytes);
     for (size_t i = 0; i < settings->listener_count; i++) {
         char address[LISTENER_PATH_SIZE];
         listener_describe(settings->listeners[i].fd, address, sizeof address);

@@ -380,7 +380,7 @@ void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox)
         (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
 }
 
-int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox)
+int sandbox_reap(struct sandbox *sandbox)
 {
     siginfo_t info = {0};
 
@@ -393,8 +393,12 @@ int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox)
         sandbox->state = SANDBOX_DEAD;
         close_fd(&sandbox->pidfd);
     }
-    int r = cgroup_remove(maker->cgroups, sandbox->cgroup);
-    if (r < 0)
+    return 0;
+}
+
+int sandbox_remove(struct sandbox_maker *maker, struct sandbox *sandbox)
+{
+    if (cgroup_remove(maker->cgroups, sandbox->cgroup) < 0)
         return -EBUSY;
     ids_release(maker->ids, sandbox->uid_first);
     return 0;

@@ -26,7 +26,7 @@ int settings_check(const struct wire_config *config, struct error *err)
         config->id_last < config->id_first || config->id_last % IDS_PER_SANDBOX != IDS_PER_SANDBOX - 1)
         return error_set(err, ERROR_PROTOCOL, EBADMSG, "the reader's answer has a bad range of ids");
     if (config->listeners.count > WIRE_LISTENERS_MAX || config->drain_ms > DRAIN_MS_MAX ||
-        config->log_level >= LOG_LEVELS || config->log_format >= LOG_FORMATS ||
+        config->disk_max_bytes == 0 || config->log_level >= LOG_LEVELS || config->log_format >= LOG_FORMATS ||
         (config->tls_certificate.length == 0) != (config->tls_key.length == 0) ||
         (config->listeners.count == 0 && config->unix_socket.length == 0))
         return error_set(err, ERROR_PROTOCOL, EBADMSG, "the reader's answer has a bad value");
@@ -51,6 +51,7 @@ int settings_open_files(struct settings *settings, const struct wire_config *con
     settings->id_first = config->id_first;
     settings->id_last = config->id_last;
     settings->drain_ms = config->drain_ms;
+    settings->disk_max_bytes = config->disk_max_bytes;
     settings->log_level = (enum log_level)config->log_level;
     settings->log_format = (enum log_format)config->log_format;
     int r = folders_open(&settings->folders, config, err);

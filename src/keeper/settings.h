@@ -31,6 +31,7 @@ struct settings {
     uint32_t id_first;
     uint32_t id_last;
     uint64_t drain_ms;
+    uint64_t disk_max_bytes;
     enum log_level log_level;
     enum log_format log_format;
 };

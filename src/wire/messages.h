@@ -88,6 +88,7 @@
     F(u64, drain_ms, 0)                                                                                                \
     F(u8, log_level, 0)                                                                                                \
     F(u8, log_format, 0)                                                                                               \
+    F(u64, disk_max_bytes, 0)                                                                                          \
     F(strv, shares, 16384)
 
 /*

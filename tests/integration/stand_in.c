@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SANDBOX = 7, CHANNEL = 1, NOBODY = 65534, OTHER_VERSION = WIRE_VERSION + 1, ATTACH_LENGTH = 12 };
@@ -90,8 +91,10 @@ static int create(const struct handover *handover, struct wire_create *more, con
 
     if (message.create.sandbox == 0)
         message.create.sandbox = SANDBOX;
-    message.create.memory_bytes = 256 * MIB;
-    message.create.disk_bytes = 16 * MIB;
+    if (message.create.memory_bytes == 0)
+        message.create.memory_bytes = 256 * MIB;
+    if (message.create.disk_bytes == 0)
+        message.create.disk_bytes = 16 * MIB;
     message.create.disk_inodes = 4096;
     message.create.processes = 64;
     message.create.hostname = wire_str("sandbox");
@@ -239,6 +242,70 @@ static void run_shares(struct handover *handover)
     follow(guest, false);
 }
 
+static unsigned long long now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_sec * 1000000000ULL + (unsigned long long)now.tv_nsec;
+}
+
+/* A sandbox that has read a large file of the host ends; how soon can the next one be made? */
+static void run_reclaim(struct handover *handover)
+{
+    static const char dirs[] = "/data";
+    static const char shares[] = "data\0";
+    static const uint8_t read_only[8] = {0};
+    struct wire_create with = {.memory_bytes = 2048 * MIB,
+                               .dirs = {dirs, sizeof dirs, 1},
+                               .dir_flags = {read_only, 1},
+                               .shares = {shares, sizeof shares, 2}};
+    struct wire_create next = {.sandbox = SANDBOX + 1};
+    struct wire_message message = {.type = WIRE_DESTROY, .destroy = {SANDBOX}};
+    int guest = create(handover, &with, NULL, 0);
+
+    if (guest < 0)
+        return;
+    execute(guest, "cat /data/large >/dev/null");
+    follow(guest, false);
+    if (link_send(handover->keeper_fd, &message, NULL, 0) < 0)
+        _exit(1);
+    hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, NULL, NULL);
+    report("heard %s", wire_name(message.type));
+    if (create(handover, &next, NULL, 0) >= 0)
+        report("created %llu", now_ns());
+}
+
+/* Larger than is permitted; and many at once. */
+static void run_disks(struct handover *handover)
+{
+    enum { COUNT = 40 };
+    struct wire_create large = {.flags = WIRE_CREATE_IMAGE, .disk_bytes = 65 * MIB};
+    size_t made = 0;
+
+    (void)create(handover, &large, NULL, 0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        struct wire_message message = {.type = WIRE_CREATE,
+                                       .create = {.sandbox = SANDBOX + i,
+                                                  .flags = WIRE_CREATE_IMAGE,
+                                                  .memory_bytes = 64 * MIB,
+                                                  .disk_bytes = (8 + i) * MIB,
+                                                  .disk_inodes = 4096,
+                                                  .processes = 64,
+                                                  .hostname = wire_str("sandbox")}};
+        if (link_send(handover->keeper_fd, &message, NULL, 0) < 0)
+            _exit(1);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        struct wire_message message;
+        int fds[FD_PASS_MAX];
+        size_t fd_count = 0;
+        hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, fds, &fd_count);
+        made += message.type == WIRE_CREATED;
+    }
+    report("made %zu", made);
+}
+
 static const char *outcome(long r)
 {
     return r >= 0 ? "done" : strerrorname_np(errno);
@@ -351,6 +418,10 @@ int gateway_run(struct handover *handover)
         run_many(handover);
     if (strcmp(mode(), "shares") == 0)
         run_shares(handover);
+    if (strcmp(mode(), "reclaim") == 0)
+        run_reclaim(handover);
+    if (strcmp(mode(), "disks") == 0)
+        run_disks(handover);
     if (strcmp(mode(), "deny") == 0)
         run_deny(handover);
     if (strcmp(mode(), "noisy") == 0)

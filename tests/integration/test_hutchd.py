@@ -2,6 +2,7 @@
 """hutchd: configuration, the gateway's confinement and restarts, sandboxes that outlive it, signals, and the end."""
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -488,6 +489,55 @@ def shares() -> None:
     with daemon(f"shares: {{data: {{folder: {data}, access: ro}}}}\n", stand_in="shares") as one:
         one.wait_report("done")
         contains("read-only", one.report()[-2], "may only be read")
+
+
+@case
+def reclaims_aside() -> None:
+    "while the memory of a sandbox that has ended is being given back, the next one is made"
+    data = folder("cached")
+    with open(data / "large", "wb") as file:
+        file.truncate(1536 << 20)
+    gone = 0
+
+    def is_gone() -> bool:
+        nonlocal gone
+        left = glob.glob("/sys/fs/cgroup/memory/hutch/*-7") + glob.glob("/sys/fs/cgroup/hutch/*-7")
+        if not left:
+            gone = time.monotonic_ns()
+        return not left
+
+    with daemon(f"shares: {{data: {{folder: {data}, access: ro}}}}\n", stand_in="reclaim") as one:
+        one.wait_report("start")
+        eventually("the first", lambda: not is_gone())
+        eventually("its end", is_gone, 30)
+        one.wait_report("done")
+        equal("told", [line for line in one.report() if line.startswith("heard")], ["heard GONE"])
+        (created,) = (int(line.split()[1]) for line in one.report() if line.startswith("created"))
+        check(created < gone, f"the next was made {(created - gone) / 1e6:.1f} ms after the last was gone")
+
+
+@case
+def disk_sizes() -> None:
+    "a gateway gets no disk that is larger than the configuration permits; many at once are made one after the other"
+    with daemon("sandbox: {max_disk_mb: 64, resource_limits: {disk_mb: 64}}\nprofiles: {}\n", stand_in="disks") as one:
+        most = 0
+        while "done" not in one.report():
+            check(one.process.poll() is None, f"hutchd ended: {one.log}")
+            most = max(most, len(helpers_of(one)))
+        contains("refused", "\n".join(one.report()), "refused the disk is larger than the configuration permits (64 MiB)")
+        contains("made", "\n".join(one.report()), "made 40")
+        check(0 < most <= 12, f"{most} helpers at once")
+
+
+def helpers_of(one: Daemon) -> list[int]:
+    """Processes that are still hutchd's own program: the zygote apart, helpers, and a child that becomes a sandbox."""
+    found = []
+    path = pathlib.Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children")
+    for pid in map(int, path.read_text().split()):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/exe") == os.readlink(f"/proc/{one.process.pid}/exe"):
+                found.append(pid)
+    return found[1:]
 
 
 @case

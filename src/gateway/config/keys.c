@@ -58,6 +58,8 @@ const struct config_key config_keys[] = {
      "Commands that run at once, in all sandboxes together."},
     {"sandbox.idle_timeout_seconds", CONFIG_NUMBER, AT(sandbox.idle_timeout_seconds), "0", 0, YEAR, NULL,
      "A sandbox in which nothing happened for so long is destroyed; 0: never."},
+    {"sandbox.max_disk_mb", CONFIG_NUMBER, AT(sandbox.max_disk_mb), "65536", 1, 8388608, NULL,
+     "Writable space that a request may ask for at most, in MiB."},
     {"sandbox.resource_limits.cpu", CONFIG_CPUS, AT(sandbox.limits.cpu_milli), "0.5", 10, 4096000, NULL,
      "CPUs per sandbox."},
     {"sandbox.resource_limits.memory_mb", CONFIG_NUMBER, AT(sandbox.limits.memory_mb), "512", 2, 16777216, NULL,
