@@ -10,6 +10,7 @@
 #include "keeper/instance.h"
 #include "keeper/jobs.h"
 #include "keeper/keeper.h"
+#include "keeper/memory.h"
 #include "keeper/registry.h"
 #include "keeper/sandbox.h"
 #include "keeper/source.h"
@@ -17,7 +18,7 @@
 
 struct keeper {
     struct source client;
-    struct source memory;
+    struct memory memory;
     struct instance instance;
     struct sandbox_maker maker;
     const struct keeper_service *service;
@@ -28,9 +29,7 @@ struct keeper {
     int epoll_fd;
     int zygote_pidfd;
     bool single;
-    bool ordered; /* the zygote cleans up after us */
-    bool watching_memory;
-    int memory_looks;      /* v1 says so before it has killed and counted: look again */
+    bool ordered;          /* the zygote cleans up after us */
     struct sandbox *dying; /* dead, but something of them is still busy */
     struct registry registry;
     struct jobs jobs;

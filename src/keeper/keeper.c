@@ -15,12 +15,10 @@
 
 enum {
     EVENTS_AT_ONCE = 64,
-    RETRY_MS = 5,      /* how soon a removal that was too early is tried again */
-    MEMORY_LOOKS = 40, /* how often to look for a kill after the kernel said that memory ran out */
+    RETRY_MS = 5, /* how soon a removal that was too early is tried again */
 };
 
 static int sandbox_ready(struct keeper *keeper, struct source *source);
-static int memory_ready(struct keeper *keeper, struct source *source);
 
 int keeper_watch(struct keeper *keeper, int fd, struct source *source)
 {
@@ -32,6 +30,7 @@ int keeper_watch(struct keeper *keeper, int fd, struct source *source)
 void keeper_forget(struct keeper *keeper, struct sandbox *sandbox)
 {
     registry_remove(&keeper->registry, sandbox);
+    memory_forget(&keeper->memory, sandbox);
     sandbox_free(sandbox);
 }
 
@@ -42,13 +41,7 @@ int keeper_watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct 
 
     if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "watching the sandbox");
-    r = cgroup_watch(keeper->maker.cgroups, sandbox->cgroup, err);
-    if (r == 0 && !keeper->watching_memory) {
-        keeper->memory.ready = memory_ready;
-        r = keeper_watch(keeper, cgroups_event_fd(keeper->maker.cgroups), &keeper->memory);
-        keeper->watching_memory = r == 0;
-    }
-    return r;
+    return memory_watch(keeper, sandbox, err);
 }
 
 bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox)
@@ -197,30 +190,6 @@ static int retry_removals(struct keeper *keeper)
     return r;
 }
 
-static int report_memory(struct keeper *keeper)
-{
-    for (struct sandbox *sandbox = NULL; (sandbox = registry_next(&keeper->registry, sandbox)) != NULL;) {
-        uint32_t kills = sandbox->state == SANDBOX_LIVE ? cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup) : 0;
-        if (kills <= sandbox->oom_kills)
-            continue;
-        sandbox->oom_kills = kills;
-        keeper->memory_looks = 0;
-        struct wire_message message = {.type = WIRE_OOM, .oom = {.sandbox = sandbox->id, .kills = kills}};
-        int r = sandbox->is_told ? conversation_tell(keeper, &message, NULL, 0) : 0;
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int memory_ready(struct keeper *keeper, struct source *source)
-{
-    (void)source;
-    if (cgroups_take_events(keeper->maker.cgroups))
-        keeper->memory_looks = MEMORY_LOOKS;
-    return 1;
-}
-
 int keeper_dispatch(struct keeper *keeper, struct error *err)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -233,10 +202,8 @@ int keeper_dispatch(struct keeper *keeper, struct error *err)
         if (r == 0)
             return 0;
     }
-    if (r >= 0 && keeper->memory_looks > 0) {
-        keeper->memory_looks--;
-        r = report_memory(keeper);
-    }
+    if (r >= 0)
+        r = memory_look(keeper);
     if (r >= 0 && keeper->dying != NULL)
         r = retry_removals(keeper);
     if (r >= 0)
@@ -251,7 +218,11 @@ int keeper_fd(const struct keeper *keeper)
 
 int keeper_wait_ms(const struct keeper *keeper)
 {
-    return keeper->dying != NULL || keeper->memory_looks > 0 || jobs_are_stuck(&keeper->jobs) ? RETRY_MS : -1;
+    int memory_ms = memory_wait_ms(&keeper->memory);
+
+    if (keeper->dying == NULL && !jobs_are_stuck(&keeper->jobs))
+        return memory_ms;
+    return memory_ms >= 0 && memory_ms < RETRY_MS ? memory_ms : RETRY_MS;
 }
 
 static struct sandbox *only_sandbox(struct keeper *keeper)
@@ -323,6 +294,8 @@ static int set_up(struct keeper *keeper, const struct keeper_options *options, s
     if (r == 0)
         r = cgroups_new(&keeper->maker.cgroups, err);
     if (r == 0)
+        memory_init(&keeper->memory, keeper->maker.cgroups);
+    if (r == 0)
         r = ids_new(keeper->instance.run_fd, options->id_first, options->id_last, &keeper->maker.ids, err);
     if (r == 0)
         r = state_open(options->state, &keeper->maker.state_fd, err);
@@ -347,6 +320,7 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
     if (keeper == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "starting the keeper");
     keeper->instance = INSTANCE_EMPTY;
+    oom_init(&keeper->memory.oom, -1, false);
     keeper->epoll_fd = -1;
     keeper->client_fd = -1;
     keeper->service = options->service;
@@ -404,6 +378,7 @@ void keeper_free(struct keeper *keeper)
         close_fd(&keeper->zygote_pidfd);
     }
     ids_free(keeper->maker.ids);
+    memory_release(&keeper->memory);
     cgroups_free(keeper->maker.cgroups);
     close_fd(&keeper->maker.state_fd);
     close_fd(&keeper->maker.host_layer_fd);

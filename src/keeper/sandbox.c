@@ -341,6 +341,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     if (making.sandbox == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making a sandbox");
     making.sandbox->pidfd = -1;
+    making.sandbox->watch = -1;
     making.sandbox->disk_fd = -1;
     making.sandbox->layer_fd = -1;
     making.sandbox->guest_fd = -1;

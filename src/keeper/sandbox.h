@@ -20,6 +20,11 @@ enum sandbox_state { SANDBOX_LIVE, SANDBOX_ENDING, SANDBOX_DEAD };
 struct sandbox {
     struct sandbox *next;
     struct sandbox *next_dying;
+    struct sandbox *next_watched; /* these five are for memory.c */
+    struct sandbox *next_suspect;
+    bool is_suspect;
+    unsigned passes;
+    int watch;            /* -1: none */
     struct source source; /* the pidfd */
     uint64_t id;
     enum sandbox_state state;

@@ -276,6 +276,22 @@ static void run_reclaim(struct handover *handover)
         report("created %llu", now_ns());
 }
 
+/* One of many runs out of memory all the time. */
+static void run_oom(struct handover *handover)
+{
+    const char *text = getenv("HUTCH_TEST_SANDBOXES");
+    uint64_t count = text != NULL ? strtoull(text, NULL, 10) : 1;
+    struct wire_create small = {.memory_bytes = 16 * MIB, .disk_bytes = MIB};
+    int guest = create(handover, &small, NULL, 0);
+
+    for (uint64_t i = 1; i < count; i++) {
+        struct wire_create plain = {.sandbox = SANDBOX + i};
+        (void)create(handover, &plain, NULL, 0);
+    }
+    if (guest >= 0)
+        execute(guest, "while :; do tail /dev/zero; done");
+}
+
 /* Larger than is permitted; and many at once. */
 static void run_disks(struct handover *handover)
 {
@@ -420,6 +436,8 @@ int gateway_run(struct handover *handover)
         run_shares(handover);
     if (strcmp(mode(), "reclaim") == 0)
         run_reclaim(handover);
+    if (strcmp(mode(), "oom") == 0)
+        run_oom(handover);
     if (strcmp(mode(), "disks") == 0)
         run_disks(handover);
     if (strcmp(mode(), "deny") == 0)

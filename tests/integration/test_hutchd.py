@@ -31,6 +31,7 @@ from harness import (
     folder,
     main,
     place,
+    portion,
     quick,
     status_of,
 )
@@ -514,6 +515,24 @@ def reclaims_aside() -> None:
         equal("told", [line for line in one.report() if line.startswith("heard")], ["heard GONE"])
         (created,) = (int(line.split()[1]) for line in one.report() if line.startswith("created"))
         check(created < gone, f"the next was made {(created - gone) / 1e6:.1f} ms after the last was gone")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@case
+def out_of_memory() -> None:
+    "a tenant that runs out of memory all the time is told of, and costs hutchd little of its time, with 300 neighbours"
+    with daemon(stand_in="oom", HUTCH_TEST_SANDBOXES=str(portion(300))) as one:
+        one.wait_report("done")
+        one.wait_report("heard OOM")
+        before, began = cpu_seconds(one.process.pid), time.monotonic()
+        time.sleep(1.5)
+        share = (cpu_seconds(one.process.pid) - before) / (time.monotonic() - began)
+        check(one.report().count("heard OOM") >= 3, "it does not run out of memory all the time")
+        check(share < 0.1, f"hutchd spent {share:.0%} of its time")
 
 
 @case
