@@ -321,6 +321,7 @@ static int handle(struct keeper *keeper, struct wire_message *message, int *fds,
     case WIRE_UNABLE:
     case WIRE_RELOADED:
     case WIRE_DRAINED:
+    case WIRE_PONG:
         return hand_on(keeper, message);
     default:
         return handle_for_sandbox(keeper, message);

@@ -42,6 +42,7 @@ static void init(struct daemon *daemon, const struct daemon_options *options)
     daemon->presets_fd = daemon->signal_fd = -1;
     daemon->zygote_fd = daemon->zygote_pidfd = daemon->zygote_watch_fd = -1;
     daemon->supervisor = SUPERVISOR_EMPTY;
+    daemon->enclosure = ENCLOSURE_EMPTY;
     daemon->relay = RELAY_EMPTY;
     settings_init(&daemon->settings);
 }
@@ -103,6 +104,7 @@ static void handle_times(struct daemon *daemon)
         notify_send("WATCHDOG=1");
         daemon->watchdog_due_ns = now_ns + daemon->watchdog_ns;
     }
+    gateway_check(daemon, now_ns);
     if (daemon->phase == PHASE_DRAINING && now_ns >= daemon->drain_until_ns)
         daemon->phase = PHASE_ENDED;
     if (daemon->configuration.reader.socket >= 0 && now_ns >= daemon->configuration.reader.deadline_ns)
@@ -132,6 +134,7 @@ static int wait_ms(const struct daemon *daemon)
         sooner(&due_ns, now_ns + (uint64_t)keeper_ms * MS_NS);
     sooner(&due_ns, daemon->supervisor.start_ns);
     sooner(&due_ns, daemon->reload.until_ns);
+    sooner(&due_ns, daemon->liveness.due_ns);
     sooner(&due_ns, daemon->watchdog_ns != 0 ? daemon->watchdog_due_ns : 0);
     sooner(&due_ns, daemon->phase == PHASE_DRAINING ? daemon->drain_until_ns : 0);
     sooner(&due_ns, daemon->configuration.reader.socket >= 0 ? daemon->configuration.reader.deadline_ns : 0);
@@ -178,6 +181,7 @@ static void release(struct daemon *daemon)
         keeper_detach(daemon->keeper);
     supervisor_stop(&daemon->supervisor, LEAVE_MS);
     relay_finish(&daemon->relay);
+    enclosure_close(&daemon->enclosure);
     configuration_release(&daemon->configuration);
     keeper_free(daemon->keeper);
     settings_release(&daemon->settings, NULL);

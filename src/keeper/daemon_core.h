@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "keeper/configuration.h"
 #include "keeper/daemon.h"
+#include "keeper/enclosure.h"
 #include "keeper/keeper.h"
+#include "keeper/liveness.h"
 #include "keeper/relay.h"
 #include "keeper/reload.h"
 #include "keeper/settings.h"
@@ -41,6 +43,8 @@ struct daemon {
     struct keeper_service service;
     struct keeper *keeper;
     struct supervisor supervisor;
+    struct enclosure enclosure; /* the gateway's */
+    struct liveness liveness;
     struct settings settings;
     struct reload reload;
     struct relay relay; /* the gateway's standard error */

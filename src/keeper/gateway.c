@@ -7,9 +7,9 @@
 #include "keeper/notify.h"
 #include "keeper/renew.h"
 
+#include <poll.h>
+#include <stdio.h>
 #include <sys/wait.h>
-
-enum { GATEWAY_PROCESSES_MAX = 256 };
 
 /* They were the last gateway's too. */
 static int mend_listeners(struct daemon *daemon, struct error *err)
@@ -24,6 +24,16 @@ static int mend_listeners(struct daemon *daemon, struct error *err)
     return r;
 }
 
+static int enclose(struct daemon *daemon, struct error *err)
+{
+    const struct settings *settings = &daemon->settings;
+    struct enclosure *enclosure = &daemon->enclosure;
+    int r =
+        enclosure_open(enclosure, keeper_cgroups(daemon->keeper), keeper_instance_id(daemon->keeper), "gateway", err);
+
+    return r < 0 ? r : enclosure_limit(enclosure, settings->gateway_memory_bytes, settings->gateway_processes, err);
+}
+
 int gateway_start(struct daemon *daemon, struct error *err)
 {
     static char name[] = "hutch-gateway";
@@ -35,6 +45,8 @@ int gateway_start(struct daemon *daemon, struct error *err)
 
     if (r == 0)
         r = relay_open(&daemon->relay, "gateway", STDERR_FILENO, &error_fd, err);
+    if (r == 0)
+        r = enclose(daemon, err);
     configuration_refresh(configuration);
     struct service service = {
         .user = configuration->plan.user,
@@ -44,12 +56,15 @@ int gateway_start(struct daemon *daemon, struct error *err)
         .input_fd = -1,
         .error_fd = error_fd,
         .state_fd = daemon->gateway_state_fd,
-        .process_max = GATEWAY_PROCESSES_MAX,
+        .process_max = daemon->settings.gateway_processes,
+        .cgroup = &daemon->enclosure.entry,
     };
     if (r == 0)
         r = supervisor_start(&daemon->supervisor, &service, err);
     if (r == 0)
         r = keeper_attach(daemon->keeper, daemon->supervisor.socket, err);
+    if (r == 0)
+        liveness_start(&daemon->liveness, daemon->settings.gateway_answer_ms, clock_now_ns());
     return r;
 }
 
@@ -58,8 +73,12 @@ void gateway_lose(struct daemon *daemon, const char *why)
     struct supervisor *supervisor = &daemon->supervisor;
 
     keeper_detach(daemon->keeper);
+    liveness_stop(&daemon->liveness);
     reload_forget(&daemon->reload);
     int status = supervisor_lost(supervisor, why == NULL, clock_now_ns());
+    if (enclosure_was_too_small(&daemon->enclosure))
+        why = "it needed more memory than gateway.memory_mb permits";
+    enclosure_close(&daemon->enclosure);
     relay_finish(&daemon->relay);
     uint64_t now_ns = clock_now_ns();
     /* To wait for its end may have taken longer than the pause. */
@@ -79,6 +98,39 @@ void gateway_restart(struct daemon *daemon)
 
     if (gateway_start(daemon, &err) < 0)
         gateway_lose(daemon, err.message);
+}
+
+/* One that has said something which we have not read yet is not silent: it may be we who are late. */
+static bool is_silent(const struct daemon *daemon)
+{
+    struct pollfd said = {.fd = daemon->supervisor.socket, .events = POLLIN};
+
+    return poll(&said, 1, 0) == 0;
+}
+
+static void ask(struct daemon *daemon)
+{
+    struct wire_message message = {.type = WIRE_PING, .ping = {.number = daemon->liveness.number}};
+    int r = keeper_tell(daemon->keeper, &message, NULL, 0);
+
+    /* Without room for the question it reads nothing, and will not answer. */
+    if (r < 0 && r != -EAGAIN)
+        gateway_lose(daemon, "it can't be asked whether it still answers");
+}
+
+void gateway_check(struct daemon *daemon, uint64_t now_ns)
+{
+    const struct liveness *liveness = &daemon->liveness;
+    enum liveness_verdict verdict = liveness_look(&daemon->liveness, now_ns);
+    char why[64];
+
+    if (verdict == LIVENESS_ASK)
+        ask(daemon);
+    if (verdict != LIVENESS_LATE || !is_silent(daemon))
+        return;
+    (void)snprintf(why, sizeof why, "it has not answered for %llu s",
+                   (unsigned long long)(liveness->limit_ns / MS_NS / 1000));
+    gateway_lose(daemon, liveness->is_ready ? why : "it was not ready in time");
 }
 
 int gateway_send_settings(struct daemon *daemon)
@@ -102,6 +154,7 @@ static int become_ready(struct daemon *daemon, uint64_t generation)
     if (r < 0)
         return r;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
+    liveness_ready(&daemon->liveness, clock_now_ns());
     close_fd(&daemon->presets_fd); /* it has recorded their hashes, and the next one asks for no others */
     log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
@@ -141,6 +194,8 @@ int gateway_heard(void *context, const struct wire_message *message)
         return become_ready(daemon, message->ready.generation);
     case WIRE_RELOADED:
         return hear_reloaded(daemon, &message->reloaded);
+    case WIRE_PONG:
+        return liveness_answered(&daemon->liveness, message->pong.number, clock_now_ns());
     case WIRE_UNABLE:
         return hear_unable(daemon, message->unable.detail.text);
     case WIRE_DRAINED:

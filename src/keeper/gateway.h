@@ -16,6 +16,9 @@ void gateway_restart(struct daemon *daemon);
 /* It is over with this one. `why` is NULL when it has ended by itself. */
 void gateway_lose(struct daemon *daemon, const char *why);
 
+/* Ask whether it still answers, and replace one that does not. */
+void gateway_check(struct daemon *daemon, uint64_t now_ns);
+
 _must_use_ int gateway_send_settings(struct daemon *daemon);
 
 /* For struct keeper_service, with the daemon as context. */

@@ -282,6 +282,16 @@ void keeper_set_disk_max(struct keeper *keeper, uint64_t bytes)
     keeper->disk_max_bytes = bytes;
 }
 
+struct cgroups *keeper_cgroups(const struct keeper *keeper)
+{
+    return keeper->maker.cgroups;
+}
+
+const char *keeper_instance_id(const struct keeper *keeper)
+{
+    return keeper->instance.id;
+}
+
 size_t keeper_count(const struct keeper *keeper)
 {
     return keeper->registry.count;

@@ -20,6 +20,18 @@ int renew_open(struct daemon *daemon, struct settings *settings, const struct wi
     return r;
 }
 
+/* The one that runs keeps what it has when this fails: less memory than it uses can't be set. */
+static void limit_gateway(struct daemon *daemon)
+{
+    const struct settings *settings = &daemon->settings;
+    struct error err = {0};
+
+    if (daemon->enclosure.cgroups == NULL) /* between two of them */
+        return;
+    if (enclosure_limit(&daemon->enclosure, settings->gateway_memory_bytes, settings->gateway_processes, &err) < 0)
+        log_event(&daemon->log, LOG_LEVEL_WARN, "gateway-not-limited", LOG_TEXT("reason", err.message));
+}
+
 void renew_put_in_force(struct daemon *daemon)
 {
     const struct settings *settings = &daemon->settings;
@@ -30,6 +42,7 @@ void renew_put_in_force(struct daemon *daemon)
     daemon->configuration.reader.relay.format = settings->log_format;
     keeper_set_folders(daemon->keeper, &settings->folders);
     keeper_set_disk_max(daemon->keeper, settings->disk_max_bytes);
+    limit_gateway(daemon);
     for (size_t i = 0; i < settings->listener_count; i++) {
         char address[LISTENER_PATH_SIZE];
         listener_describe(settings->listeners[i].fd, address, sizeof address);

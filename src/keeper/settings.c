@@ -10,7 +10,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { DRAIN_MS_MAX = 3600 * 1000, ID_FIRST_MIN = IDS_PER_SANDBOX };
+enum {
+    DRAIN_MS_MAX = 3600 * 1000,
+    ANSWER_MS_MAX = 3600 * 1000,
+    GATEWAY_MEMORY_MIN = 64 << 20,
+    ID_FIRST_MIN = IDS_PER_SANDBOX
+};
 
 void settings_init(struct settings *settings)
 {
@@ -26,7 +31,9 @@ int settings_check(const struct wire_config *config, struct error *err)
         config->id_last < config->id_first || config->id_last % IDS_PER_SANDBOX != IDS_PER_SANDBOX - 1)
         return error_set(err, ERROR_PROTOCOL, EBADMSG, "the reader's answer has a bad range of ids");
     if (config->listeners.count > WIRE_LISTENERS_MAX || config->drain_ms > DRAIN_MS_MAX ||
-        config->disk_max_bytes == 0 || config->log_level >= LOG_LEVELS || config->log_format >= LOG_FORMATS ||
+        config->disk_max_bytes == 0 || config->gateway_memory_bytes < GATEWAY_MEMORY_MIN ||
+        config->gateway_processes == 0 || config->gateway_answer_ms == 0 || config->gateway_answer_ms > ANSWER_MS_MAX ||
+        config->log_level >= LOG_LEVELS || config->log_format >= LOG_FORMATS ||
         (config->tls_certificate.length == 0) != (config->tls_key.length == 0) ||
         (config->listeners.count == 0 && config->unix_socket.length == 0))
         return error_set(err, ERROR_PROTOCOL, EBADMSG, "the reader's answer has a bad value");
@@ -52,6 +59,9 @@ int settings_open_files(struct settings *settings, const struct wire_config *con
     settings->id_last = config->id_last;
     settings->drain_ms = config->drain_ms;
     settings->disk_max_bytes = config->disk_max_bytes;
+    settings->gateway_memory_bytes = config->gateway_memory_bytes;
+    settings->gateway_processes = config->gateway_processes;
+    settings->gateway_answer_ms = config->gateway_answer_ms;
     settings->log_level = (enum log_level)config->log_level;
     settings->log_format = (enum log_format)config->log_format;
     int r = folders_open(&settings->folders, config, err);

@@ -32,6 +32,9 @@ struct settings {
     uint32_t id_last;
     uint64_t drain_ms;
     uint64_t disk_max_bytes;
+    uint64_t gateway_memory_bytes;
+    uint32_t gateway_processes;
+    uint64_t gateway_answer_ms;
     enum log_level log_level;
     enum log_format log_format;
 };

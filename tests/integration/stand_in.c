@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,13 +73,47 @@ __attribute__((constructor)) static void check_for_ever(int argc, char **argv)
     }
 }
 
-static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
+static int receive(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
 {
     int r =
         link_receive(fd, sender, (enum wire_state)(WIRE_IN_STARTING | WIRE_IN_RUNNING), frame, message, fds, fd_count);
 
     if (r <= 0)
         _exit(r == 0 ? 0 : 1);
+    return r;
+}
+
+static void answer(int keeper_fd, const struct wire_ping *ping)
+{
+    struct wire_message pong = {.type = WIRE_PONG, .pong = {.number = ping->number}};
+
+    ignore_result(link_send(keeper_fd, &pong, NULL, 0));
+}
+
+/* While it waits for a guest, it answers the keeper; whatever else that says is not for now. */
+static void wait_for_guest(int guest)
+{
+    struct pollfd ready[] = {{.fd = guest, .events = POLLIN}, {.fd = WIRE_KEEPER_FD, .events = POLLIN}};
+
+    while (poll(ready, 2, -1) > 0 && ready[1].revents != 0) {
+        struct wire_message message;
+        int fds[FD_PASS_MAX];
+        size_t fd_count = 0;
+        receive(WIRE_KEEPER_FD, WIRE_BY_KEEPER, &message, fds, &fd_count);
+        if (message.type == WIRE_PING)
+            answer(WIRE_KEEPER_FD, &message.ping);
+        fd_close_many(fds, fd_count);
+    }
+}
+
+static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
+{
+    int r;
+
+    if (sender == WIRE_BY_GUEST)
+        wait_for_guest(fd);
+    while ((r = receive(fd, sender, message, fds, fd_count)) > 0 && message->type == WIRE_PING)
+        answer(fd, &message->ping);
     return r;
 }
 
@@ -456,6 +491,12 @@ int gateway_run(struct handover *handover)
     if (strcmp(mode(), "invent") == 0) {
         ready = (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = 1}};
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    if (strcmp(mode(), "greedy") == 0 && access("/state/greedy", F_OK) < 0) {
+        (void)close(open("/state/greedy", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        for (size_t i = 0; i < 1024; i++)
+            memset(malloc(MIB), 1, MIB);
+        report("not killed");
     }
     if (strcmp(mode(), "linger") == 0) {
         close_fd(&handover->keeper_fd);

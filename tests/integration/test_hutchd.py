@@ -438,6 +438,69 @@ def goes_on() -> None:
 
 
 @case
+def silent() -> None:
+    "a gateway that was stopped is replaced within the time for an answer, and what runs goes on"
+    script = "echo one; while ! [ -e /workspace/go ]; do sleep 0.1; done & sleep 3; echo two; touch /workspace/go; exit 5"
+    with daemon(stand_in="exec", HUTCH_GATEWAY_ANSWER_SECONDS="1", HUTCH_TEST_SCRIPT=script) as one:
+        output = one.state / "gateway" / "output"
+        eventually("output", lambda: output.exists() and output.stat().st_size > 0)
+        stopped = one.gateway()
+        began = time.monotonic()
+        os.kill(stopped, signal.SIGSTOP)
+        contains("reason", one.wait_event("gateway-ended")[0]["reason"], "it has not answered for 1 s")
+        quick("the replacement", time.monotonic() - began, 4)
+        check(not alive(stopped), "it still lives")
+        one.wait_event("ready", 2)
+        one.wait_report("exit 5")
+        equal("output", output.read_text(), "one\ntwo\n")
+        equal("replaced", len(one.events("gateway-ended")), 1)
+    with daemon(HUTCH_GATEWAY_ANSWER_SECONDS="1") as one:
+        one.ready()
+        time.sleep(2.5)
+        equal("one that answers", one.events("gateway-ended"), [])
+
+
+def gateway_cgroups(one: Daemon) -> dict[str, pathlib.Path]:
+    """The folders of the gateway's cgroups, by controller; the unified one is ""."""
+    found = {}
+    for line in pathlib.Path(f"/proc/{one.gateway()}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        mount = "unified" if os.path.isdir("/sys/fs/cgroup/unified") else ""
+        found[controllers] = pathlib.Path("/sys/fs/cgroup") / (controllers or mount) / path.lstrip("/")
+    return found
+
+
+@case
+def enclosed() -> None:
+    "the gateway has a cgroup with its limits; a new configuration changes them, and its end is the end of all in it"
+    with daemon("gateway: {memory_mb: 512, max_processes: 100}\n") as one:
+        one.ready()
+        folders = gateway_cgroups(one)
+        hybrid = "memory" in folders
+        memory = folders["memory"] / "memory.limit_in_bytes" if hybrid else folders[""] / "memory.max"
+        processes = folders["pids" if hybrid else ""] / "pids.max"
+        check(all("-gateway" in folders[name].name for name in (("memory", "pids", "") if hybrid else ("",))), folders)
+        equal("memory", int(memory.read_text()), 512 << 20)
+        equal("processes", int(processes.read_text()), 101)
+        one.config.write_text("gateway: {memory_mb: 600}\n")
+        one.signal(signal.SIGHUP)
+        one.wait_event("reloaded")
+        equal("memory", int(memory.read_text()), 600 << 20)
+        os.kill(one.gateway(), signal.SIGKILL)
+        one.wait_event("ready", 2)
+        check(gateway_cgroups(one)[""] != folders[""], "the next one has the same")
+        check(not folders[""].exists() and not memory.exists(), "the last one's is still there")
+
+
+@case
+def too_large() -> None:
+    "a gateway that needs more memory than it may is started again, and the log says why"
+    with daemon("gateway: {memory_mb: 64}\n", stand_in="greedy") as one:
+        contains("reason", one.wait_event("gateway-ended")[0]["reason"], "more memory than gateway.memory_mb permits")
+        one.wait_event("ready", 2)
+
+
+@case
 def adopts_many() -> None:
     "a new gateway gets every sandbox there is, in pieces, and can end them"
     count = 150

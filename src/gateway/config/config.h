@@ -99,6 +99,12 @@ struct config_server {
     uint64_t drain_seconds;
 };
 
+struct config_gateway {
+    uint64_t memory_mb;
+    uint64_t max_processes;
+    uint64_t answer_seconds;
+};
+
 struct config_sandbox {
     char *default_template;
     uint64_t max_concurrent;
@@ -116,6 +122,7 @@ struct config_sandbox {
 
 struct config {
     struct config_server server;
+    struct config_gateway gateway;
     struct config_sandbox sandbox;
     struct config_profile *profiles;
     size_t profile_count;

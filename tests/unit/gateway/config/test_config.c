@@ -228,6 +228,9 @@ TEST(test_file)
     assert_string_equal(wire->unix_socket.text, "auto");
     assert_int_equal(wire->drain_ms, 10000);
     assert_int_equal(wire->disk_max_bytes, 64ULL << 30);
+    assert_int_equal(wire->gateway_memory_bytes, 2ULL << 30);
+    assert_int_equal(wire->gateway_processes, 256);
+    assert_int_equal(wire->gateway_answer_ms, 30000);
     config_root_part_release(&part);
     config_free(config);
 }
