@@ -573,7 +573,17 @@ def reclaims_aside() -> None:
     with daemon(f"shares: {{data: {{folder: {data}, access: ro}}}}\n", stand_in="reclaim") as one:
         one.wait_report("start")
         eventually("the first", lambda: not is_gone())
-        eventually("its end", is_gone, 30)
+        opened: dict[int, set[int]] = {}
+
+        def look() -> bool:
+            for pid in helpers_of(one):
+                with contextlib.suppress(OSError):
+                    opened[pid] = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+            return is_gone()
+
+        eventually("its end", look, 30)
+        check(opened, "no helper was seen")
+        check(all(len(fds) <= 6 for fds in opened.values()), f"a helper has more than it needs: {opened}")
         one.wait_report("done")
         equal("told", [line for line in one.report() if line.startswith("heard")], ["heard GONE"])
         (created,) = (int(line.split()[1]) for line in one.report() if line.startswith("created"))
@@ -612,12 +622,16 @@ def disk_sizes() -> None:
 
 
 def helpers_of(one: Daemon) -> list[int]:
-    """Processes that are still hutchd's own program: the zygote apart, helpers, and a child that becomes a sandbox."""
+    """Processes that are hutchd's own program and no sandbox to be, but for the first, the zygote."""
+
+    def marks(pid: int) -> tuple[str, str]:
+        return os.readlink(f"/proc/{pid}/exe"), os.readlink(f"/proc/{pid}/ns/user")
+
     found = []
     path = pathlib.Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children")
     for pid in map(int, path.read_text().split()):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/exe") == os.readlink(f"/proc/{one.process.pid}/exe"):
+            if marks(pid) == marks(one.process.pid):
                 found.append(pid)
     return found[1:]
 
