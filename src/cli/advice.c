@@ -13,13 +13,14 @@ static const struct {
     const char *words;
 } table[] = {
     {STEP_CLONE, EPERM,
-     "user namespaces are restricted here; see sysctl kernel.unprivileged_userns_clone and "
+     "Hutch needs CAP_SETUID and CAP_SYS_ADMIN, or user namespaces are restricted here; see sysctl "
+     "kernel.unprivileged_userns_clone and "
      "kernel.apparmor_restrict_unprivileged_userns"},
     {STEP_CLONE, ENOSPC, "too many namespaces; raise sysctl user.max_user_namespaces and its siblings"},
     {STEP_CLONE, EAGAIN, "too many processes; raise ulimit -u or the pids limit of the cgroup that Hutch runs in"},
     {STEP_NETWORK, ENOSPC, "too many network namespaces; raise sysctl user.max_net_namespaces"},
     {STEP_NETWORK, EPERM,
-     "Hutch needs CAP_SYS_ADMIN to make a network namespace; run it on the host, not in a container"},
+     "Hutch needs CAP_SYS_ADMIN and CAP_NET_ADMIN to make a network namespace; run it on the host, not in a container"},
     {STEP_CGROUP, EROFS, "the cgroup tree is read-only; run Hutch on the host or with a writable cgroup tree"},
     {STEP_CGROUP, EACCES, "the cgroup tree is not writable; run Hutch on the host or with a delegated cgroup"},
     {STEP_LIMITS, EROFS, "the cgroup tree is read-only; run Hutch on the host or with a writable cgroup tree"},

@@ -126,9 +126,9 @@ static int make_both(struct credentials *credentials, uv_loop_t *loop, struct er
         r = set_password(credentials, loop, password, err);
     if (r == 0)
         (void)fprintf(stderr,
-                      "hutchd: first start. These are shown once and never again:\n"
-                      "hutchd:   API key         %s\n"
-                      "hutchd:   admin password  %s\n",
+                      "first start. These are shown once and never again:\n"
+                      "  API key         %s\n"
+                      "  admin password  %s\n",
                       secret, password);
     sodium_memzero(secret, sizeof secret);
     sodium_memzero(password, sizeof password);

@@ -271,6 +271,9 @@ static void heard(void *data, const struct wire_message *message, int *fds, size
     case WIRE_SETTINGS:
         heard_settings(gateway, &message->settings, fds, fd_count);
         break;
+    case WIRE_PING:
+        say(gateway, &(struct wire_message){.type = WIRE_PONG, .pong = {.number = message->ping.number}});
+        break;
     case WIRE_DRAIN:
         log_event(&gateway->log, LOG_LEVEL_INFO, "draining", LOG_NUMBER("grace_ms", message->drain.grace_ms));
         gateway->is_draining = true;

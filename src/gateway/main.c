@@ -23,9 +23,9 @@ static int tell_keeper(const struct config *config)
     if (r == 0)
         r = link_send(WIRE_KEEPER_FD, &part.message, NULL, 0);
     if (r == -ENOBUFS || r == -EMSGSIZE)
-        (void)fprintf(stderr, "hutchd: there are too many templates and shares\n");
+        (void)fprintf(stderr, "there are too many templates and shares\n");
     else if (r < 0)
-        (void)fprintf(stderr, "hutchd: answering the keeper: %s\n", strerror(-r));
+        (void)fprintf(stderr, "answering the keeper: %s\n", strerror(-r));
     config_root_part_release(&part);
     return r < 0 ? 1 : 0;
 }
@@ -45,7 +45,7 @@ static int read_config(const char *name)
     else if (r == -EINVAL && problems.text.data != NULL)
         (void)fwrite(problems.text.data, problems.text.length, 1, stderr);
     else
-        (void)fprintf(stderr, "hutchd: reading the configuration: %s\n", strerror(-r));
+        (void)fprintf(stderr, "reading the configuration: %s\n", strerror(-r));
     config_problems_release(&problems);
     config_free(config);
     return status;

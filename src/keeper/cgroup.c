@@ -9,8 +9,6 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
@@ -23,6 +21,7 @@ enum {
     CPU_PERIOD_US = 100000,
     CPU_PERIOD_MS = 100,
     RECLAIM_ABOVE_BYTES = 1 << 20,
+    RECLAIM_ROUNDS = 64,
     TCP_FRACTION = 4, /* of the memory limit, beside it (hybrid) */
 };
 
@@ -31,8 +30,6 @@ enum hierarchy { UNIFIED, MEMORY, PIDS, CPU, HIERARCHY_COUNT };
 struct cgroups {
     bool hybrid;
     int top[HIERARCHY_COUNT]; /* the folder "hutch" in each; in v2 only UNIFIED */
-    uint64_t removals;        /* of watched cgroups, whose signals are still to come (hybrid) */
-    int event_fd;             /* hybrid: eventfd; v2: inotify; made when first wanted */
 };
 
 /* Where the limits of one controller are. */
@@ -168,7 +165,6 @@ int cgroups_new(struct cgroups **ret_cgroups, struct error *err)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the cgroup tree");
     for (int i = 0; i < HIERARCHY_COUNT; i++)
         cgroups->top[i] = -1;
-    cgroups->event_fd = -1;
     int r = open_hierarchies(cgroups, err);
     if (r < 0) {
         cgroups_free(cgroups);
@@ -183,7 +179,6 @@ void cgroups_free(struct cgroups *cgroups)
     if (cgroups == NULL)
         return;
     fd_close_many(cgroups->top, HIERARCHY_COUNT);
-    close_fd(&cgroups->event_fd);
     free(cgroups);
 }
 
@@ -413,98 +408,45 @@ void cgroup_usage(struct cgroups *cgroups, const char *name, struct cgroup_usage
     };
 }
 
-static int watch_v1(struct cgroups *cgroups, const char *name)
+static uint64_t memory_in_use(const struct cgroups *cgroups, int memory_fd, const char *name)
 {
-    char path[128];
-    char text[48];
-
-    if (cgroups->event_fd < 0)
-        cgroups->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (cgroups->event_fd < 0)
-        return -errno;
-    int r = path_in(path, sizeof path, name, "memory.oom_control");
-    if (r < 0)
-        return r;
-    _cleanup_fd_ int control = openat(cgroups->top[MEMORY], path, O_RDONLY | O_CLOEXEC);
-    if (control < 0)
-        return -errno;
-    (void)snprintf(text, sizeof text, "%d %d", cgroups->event_fd, control);
-    return write_in(cgroups->top[MEMORY], name, "cgroup.event_control", text);
+    return read_number_in(memory_fd, name, cgroups->hybrid ? "memory.usage_in_bytes" : "memory.current", NULL);
 }
 
-static int watch_v2(struct cgroups *cgroups, const char *name)
+bool cgroups_are_hybrid(const struct cgroups *cgroups)
 {
-    char path[256];
-
-    if (cgroups->event_fd < 0)
-        cgroups->event_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (cgroups->event_fd < 0)
-        return -errno;
-    (void)snprintf(path, sizeof path, CGROUP_MOUNT "/hutch/%s/memory.events", name);
-    return inotify_add_watch(cgroups->event_fd, path, IN_MODIFY) < 0 ? -errno : 0;
+    return cgroups->hybrid;
 }
 
-int cgroup_watch(struct cgroups *cgroups, const char *name, struct error *err)
+int cgroups_memory_fd(const struct cgroups *cgroups)
 {
-    int r = cgroups->hybrid ? watch_v1(cgroups, name) : watch_v2(cgroups, name);
-
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "watching for the memory limit") : 0;
+    return top_of(cgroups, MEMORY);
 }
 
-int cgroups_event_fd(const struct cgroups *cgroups)
+bool cgroup_wants_reclaim(const struct cgroups *cgroups, const char *name)
 {
-    return cgroups->event_fd;
+    return memory_in_use(cgroups, top_of(cgroups, MEMORY), name) > RECLAIM_ABOVE_BYTES;
 }
 
-/*
- * An eventfd of v1 is also signalled, a little later, when its cgroup is removed. Each removal takes one signal off the
- * count; should that have been another's, the removal's own comes after it and is not taken off any more.
- */
-static bool take_v1(struct cgroups *cgroups)
+/* As long as it becomes less: what is being written to the disk can't be given back yet. */
+void cgroup_reclaim_in(const struct cgroups *cgroups, int memory_fd, const char *name)
 {
-    uint64_t count;
+    uint64_t before = UINT64_MAX;
+    uint64_t bytes = memory_in_use(cgroups, memory_fd, name);
 
-    if (read(cgroups->event_fd, &count, sizeof count) != (ssize_t)sizeof count)
-        return false;
-    uint64_t expected = count < cgroups->removals ? count : cgroups->removals;
-    cgroups->removals -= expected;
-    return count > expected;
-}
-
-static bool take_v2(const struct cgroups *cgroups)
-{
-    _Alignas(struct inotify_event) char events[4096];
-    bool modified = false;
-    ssize_t n;
-
-    while ((n = read(cgroups->event_fd, events, sizeof events)) > 0) {
-        for (ssize_t at = 0; at < n;) {
-            struct inotify_event event;
-            memcpy(&event, events + at, sizeof event);
-            modified = modified || (event.mask & (IN_MODIFY | IN_Q_OVERFLOW)) != 0;
-            at += (ssize_t)(sizeof event + event.len);
-        }
+    for (int round = 0; round < RECLAIM_ROUNDS && bytes > RECLAIM_ABOVE_BYTES && bytes < before; round++) {
+        if (cgroups->hybrid)
+            (void)write_in(memory_fd, name, "memory.force_empty", "0");
+        else
+            (void)write_number_in(memory_fd, name, "memory.reclaim", bytes);
+        before = bytes;
+        bytes = memory_in_use(cgroups, memory_fd, name);
     }
-    return modified;
 }
 
-bool cgroups_take_events(struct cgroups *cgroups)
+void cgroup_reclaim(const struct cgroups *cgroups, const char *name)
 {
-    return cgroups->hybrid ? take_v1(cgroups) : take_v2(cgroups);
-}
-
-/* Cached pages that the sandbox was charged for keep a removed memory cgroup alive: give them back first. */
-static void reclaim(const struct cgroups *cgroups, const char *name)
-{
-    int top = top_of(cgroups, MEMORY);
-    uint64_t bytes = read_number_in(top, name, cgroups->hybrid ? "memory.usage_in_bytes" : "memory.current", NULL);
-
-    if (bytes <= RECLAIM_ABOVE_BYTES)
-        return;
-    if (cgroups->hybrid)
-        (void)write_in(top, name, "memory.force_empty", "0");
-    else
-        (void)write_number_in(top, name, "memory.reclaim", bytes);
+    cgroup_reclaim_in(cgroups, top_of(cgroups, MEMORY), name);
 }
 
 /* The cgroups init made for its commands. */
@@ -533,25 +475,23 @@ static void remove_first_group(int top, const char *name)
         (void)unlinkat(top, path, AT_REMOVEDIR);
 }
 
-/* 1 when there was one, 0 when there is none. */
+/* 0, also when there is none. */
 static int remove_folder(int top, const char *name)
 {
     if (top < 0)
         return 0;
     if (unlinkat(top, name, AT_REMOVEDIR) == 0)
-        return 1;
+        return 0;
     int error = errno;
     /* In a read-only tree that is the answer also for what was never made. */
     return faccessat(top, name, F_OK, 0) < 0 && errno == ENOENT ? 0 : -error;
 }
 
-/* Those of v1, the one that is watched first. */
+/* Those of v1. */
 static int remove_controllers(struct cgroups *cgroups, const char *name)
 {
     int r = remove_folder(cgroups->top[MEMORY], name);
 
-    if (r == 1 && cgroups->event_fd >= 0)
-        cgroups->removals++;
     if (r >= 0)
         r = remove_folder(cgroups->top[PIDS], name);
     return r < 0 ? r : remove_folder(cgroups->top[CPU], name);
@@ -559,7 +499,6 @@ static int remove_controllers(struct cgroups *cgroups, const char *name)
 
 int cgroup_remove(struct cgroups *cgroups, const char *name)
 {
-    reclaim(cgroups, name);
     int r = cgroups->hybrid ? remove_controllers(cgroups, name) : 0;
     if (r < 0)
         return r;
@@ -579,6 +518,7 @@ static bool sweep_one(struct cgroups *cgroups, const char *name)
 
     ignore_result(cgroup_kill(cgroups, name));
     for (int attempt = 0; attempt < 100; attempt++) {
+        cgroup_reclaim(cgroups, name);
         if (cgroup_remove(cgroups, name) == 0)
             return true;
         (void)nanosleep(&pause, NULL);

@@ -47,6 +47,10 @@ struct cgroup_entry {
 _must_use_ int cgroups_new(struct cgroups **ret_cgroups, struct error *err);
 void cgroups_free(struct cgroups *cgroups);
 
+/* The folder that the memory limits are in, and whether that is a v1 hierarchy. */
+int cgroups_memory_fd(const struct cgroups *cgroups);
+bool cgroups_are_hybrid(const struct cgroups *cgroups);
+
 /* Make the cgroup, without limits; on failure nothing is left. */
 _must_use_ int cgroup_create(struct cgroups *cgroups, const char *name, struct cgroup_entry *ret_entry,
                              struct error *err);
@@ -69,12 +73,15 @@ void cgroup_usage(struct cgroups *cgroups, const char *name, struct cgroup_usage
 uint32_t cgroup_oom_kills(struct cgroups *cgroups, const char *name);
 uint32_t cgroup_processes_refused(struct cgroups *cgroups, const char *name);
 
-/* Have cgroups_event_fd() become readable when the kernel kills for memory in this cgroup. */
-_must_use_ int cgroup_watch(struct cgroups *cgroups, const char *name, struct error *err);
-int cgroups_event_fd(const struct cgroups *cgroups);
+/*
+ * Cached pages that a sandbox was charged for would keep its memory cgroup alive when it is removed. Giving them back
+ * takes a second for 3 GB that are not yet on the disk. Only when it is empty.
+ */
+bool cgroup_wants_reclaim(const struct cgroups *cgroups, const char *name);
+void cgroup_reclaim(const struct cgroups *cgroups, const char *name);
 
-/* Read what there is on it. True when the kernel may have killed; not when cgroups were just removed. */
-bool cgroups_take_events(struct cgroups *cgroups);
+/* The same for a helper, which has the descriptor below, and none of `cgroups`. */
+void cgroup_reclaim_in(const struct cgroups *cgroups, int memory_fd, const char *name);
 
 /* Remove an empty cgroup and those below it. 0, or -EBUSY while processes are still ending. */
 _must_use_ int cgroup_remove(struct cgroups *cgroups, const char *name);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-enum { SANDBOXES_MAX = 16384, JOBS_MAX = 64 };
+enum { SANDBOXES_MAX = 16384, JOBS_MAX = 64, MB_SHIFT = 20 };
 
 /* A client that does not read its answers is ended: nothing is queued on its behalf. */
 int conversation_tell(struct keeper *keeper, const struct wire_message *message, const int *fds, size_t fd_count)
@@ -90,8 +90,8 @@ static int make(struct keeper *keeper, const struct wire_create *create, const i
 
 static bool is_being_made(const struct keeper *keeper, uint64_t id)
 {
-    for (const struct job *job = keeper->jobs; job != NULL; job = job->next) {
-        if (job->frame != NULL && job->message.create.sandbox == id)
+    for (const struct job *job = NULL; (job = jobs_next(&keeper->jobs, JOB_CREATE, job)) != NULL;) {
+        if (job->message.create.sandbox == id)
             return true;
     }
     return false;
@@ -103,39 +103,46 @@ static int start_job(struct keeper *keeper, bool wants_image, const struct wire_
 {
     struct job *job = NULL;
 
-    if (keeper->job_count >= JOBS_MAX)
-        return error_set(err, ERROR_LIMIT, EAGAIN, "%d helpers are at work already", JOBS_MAX);
-    int r = job_new_create(keeper->maker.state_fd, wants_image, keeper->frame, fds, fd_count, &job, err);
+    if (jobs_count(&keeper->jobs, JOB_CREATE) >= JOBS_MAX)
+        return error_set(err, ERROR_LIMIT, EAGAIN, "%d sandboxes are being prepared already", JOBS_MAX);
+    int r = job_new_create(wants_image, keeper->frame, fds, fd_count, &job, err);
     if (r < 0)
         return r;
     /* It was decoded anew from what the client had sent; whose the folders are it could not say. What may be written
      * was checked, and is as it was. */
     job->message.create.dir_owner_uid = create->dir_owner_uid;
     job->message.create.dir_owner_gid = create->dir_owner_gid;
-    r = keeper_add_job(keeper, job, err);
-    if (r < 0) {
-        job->fd_count = 0;
-        job_free(job);
-    }
+    keeper_add_job(keeper, job);
+    return 0;
+}
+
+int conversation_refuse_job(struct keeper *keeper, const struct job *job, const struct error *why)
+{
+    return refuse(keeper, job->message.create.sandbox, job->wants_image ? STEP_IMAGE : STEP_POLICY, why);
+}
+
+static int make_prepared(struct keeper *keeper, struct job *job)
+{
+    struct sandbox_progress progress = {.step_start_ns = job->start_ns};
+    struct prepared prepared = PREPARED_EMPTY;
+    struct error err = {0};
+    int r = job_take(job, &prepared, &progress.step, &err);
+
+    r = r < 0 ? refuse(keeper, job->message.create.sandbox, progress.step, &err)
+              : make(keeper, &job->message.create, job->fds, &prepared, &progress);
+    prepared_release(&prepared);
     return r;
 }
 
 int conversation_job_ready(struct keeper *keeper, struct source *source)
 {
     struct job *job = SOURCE_OWNER(struct job, source);
-    struct sandbox_progress progress = {.step_start_ns = job->start_ns};
-    struct prepared prepared = PREPARED_EMPTY;
-    struct error err = {0};
-    int r = 1;
+    struct sandbox *reclaimed = job->kind == JOB_RECLAIM ? job->sandbox : NULL;
+    int r = job->kind == JOB_CREATE ? make_prepared(keeper, job) : 0;
 
-    if (job->frame != NULL) {
-        if (job_take(job, &prepared, &progress.step, &err) < 0)
-            r = refuse(keeper, job->message.create.sandbox, progress.step, &err);
-        else
-            r = make(keeper, &job->message.create, job->fds, &prepared, &progress);
-        prepared_release(&prepared);
-    }
     keeper_remove_job(keeper, job);
+    if (reclaimed != NULL)
+        r = keeper_remove_sandbox(keeper, reclaimed);
     return r < 0 ? r : 1;
 }
 
@@ -165,7 +172,10 @@ static int check_create(struct keeper *keeper, struct wire_create *create, uint6
 {
     int r = 0;
 
-    if (keeper->folders != NULL && *fd_count > 0)
+    if (keeper->disk_max_bytes != 0 && create->disk_bytes > keeper->disk_max_bytes)
+        r = error_set(err, ERROR_LIMIT, EPERM, "the disk is larger than the configuration permits (%llu MiB)",
+                      (unsigned long long)(keeper->disk_max_bytes >> MB_SHIFT));
+    else if (keeper->folders != NULL && *fd_count > 0)
         r = error_set(err, ERROR_DENIED, EPERM, "folders are named here, not handed over");
     else if (keeper->folders != NULL)
         r = folders_resolve(keeper->folders, create, dir_flags, fds, fd_count, err);
@@ -178,7 +188,7 @@ static int check_room(struct keeper *keeper, const struct wire_create *create, s
 {
     if (registry_find(&keeper->registry, create->sandbox) != NULL || is_being_made(keeper, create->sandbox))
         return error_set(err, ERROR_INVALID, EEXIST, "this sandbox exists");
-    if (keeper->registry.count + keeper->job_count >= SANDBOXES_MAX)
+    if (keeper->registry.count + jobs_count(&keeper->jobs, JOB_CREATE) >= SANDBOXES_MAX)
         return error_set(err, ERROR_LIMIT, EAGAIN, "there are %d sandboxes", SANDBOXES_MAX);
     return 0;
 }
@@ -311,6 +321,7 @@ static int handle(struct keeper *keeper, struct wire_message *message, int *fds,
     case WIRE_UNABLE:
     case WIRE_RELOADED:
     case WIRE_DRAINED:
+    case WIRE_PONG:
         return hand_on(keeper, message);
     default:
         return handle_for_sandbox(keeper, message);

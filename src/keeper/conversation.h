@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "keeper/job.h"
 #include "keeper/source.h"
 #include "wire/wire.h"
 
@@ -15,3 +16,6 @@ _must_use_ int conversation_tell(struct keeper *keeper, const struct wire_messag
 /* For the sources of the client's socket and of a job's helper. */
 _must_use_ int conversation_ready(struct keeper *keeper, struct source *source);
 _must_use_ int conversation_job_ready(struct keeper *keeper, struct source *source);
+
+/* A job of a CREATE could not be started. */
+_must_use_ int conversation_refuse_job(struct keeper *keeper, const struct job *job, const struct error *why);

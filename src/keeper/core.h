@@ -8,8 +8,9 @@
 
 #include "keeper/adoption.h"
 #include "keeper/instance.h"
-#include "keeper/job.h"
+#include "keeper/jobs.h"
 #include "keeper/keeper.h"
+#include "keeper/memory.h"
 #include "keeper/registry.h"
 #include "keeper/sandbox.h"
 #include "keeper/source.h"
@@ -17,23 +18,21 @@
 
 struct keeper {
     struct source client;
-    struct source memory;
+    struct memory memory;
     struct instance instance;
     struct sandbox_maker maker;
     const struct keeper_service *service;
     const struct folders *folders;
-    int client_fd; /* -1 while there is none */
+    uint64_t disk_max_bytes; /* 0: any */
+    int client_fd;           /* -1 while there is none */
     enum adoption adoption;
     int epoll_fd;
     int zygote_pidfd;
     bool single;
-    bool ordered; /* the zygote cleans up after us */
-    bool watching_memory;
-    int memory_looks; /* v1 says so before it has killed and counted: look again */
-    size_t removing;  /* dead, but something of them is still busy */
+    bool ordered;          /* the zygote cleans up after us */
+    struct sandbox *dying; /* dead, but something of them is still busy */
     struct registry registry;
-    struct job *jobs;
-    size_t job_count;
+    struct jobs jobs;
     uint8_t frame[WIRE_FRAME_MAX];
 };
 
@@ -46,6 +45,10 @@ _must_use_ int keeper_watch_sandbox(struct keeper *keeper, struct sandbox *sandb
 bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox);
 void keeper_forget(struct keeper *keeper, struct sandbox *sandbox);
 
-/* On success it is the keeper's until it is removed, which frees it. */
-_must_use_ int keeper_add_job(struct keeper *keeper, struct job *job, struct error *err);
+/* It is the keeper's until it is removed, which frees it. Those that may are started by keeper_start_jobs(). */
+void keeper_add_job(struct keeper *keeper, struct job *job);
 void keeper_remove_job(struct keeper *keeper, struct job *job);
+_must_use_ int keeper_start_jobs(struct keeper *keeper);
+
+/* A sandbox has given its memory back: remove what is left of it. */
+_must_use_ int keeper_remove_sandbox(struct keeper *keeper, struct sandbox *sandbox);

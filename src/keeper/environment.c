@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PASSWORD "HUTCH_ADMIN_PASSWORD"
 #define API_KEY "HUTCH_API_KEY"
@@ -54,12 +56,18 @@ static int add(int fd, const char *name, struct error *err)
     return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "handing %s over", name) : 0;
 }
 
-int environment_open_presets(int *ret_fd, struct error *err)
+/* Where it lies is what /proc shows, and what every process that we fork has a copy of. */
+static void forget(const char *name)
 {
-    if (getenv(PASSWORD) == NULL && getenv(API_KEY) == NULL) {
-        *ret_fd = -1;
-        return 0;
+    for (char **variable = environ; variable != NULL && *variable != NULL; variable++) {
+        if (is_named(*variable, name))
+            explicit_bzero(*variable + strlen(name) + 1, strlen(*variable) - strlen(name) - 1);
     }
+    (void)unsetenv(name);
+}
+
+static int copy_presets(int *ret_fd, struct error *err)
+{
     _cleanup_fd_ int fd = memfd_create("presets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return error_errno(err, "handing credentials over");
@@ -72,4 +80,16 @@ int environment_open_presets(int *ret_fd, struct error *err)
         return error_errno(err, "handing credentials over");
     *ret_fd = TAKE_FD(fd);
     return 0;
+}
+
+int environment_take_presets(int *ret_fd, struct error *err)
+{
+    int r = 0;
+
+    *ret_fd = -1;
+    if (getenv(PASSWORD) != NULL || getenv(API_KEY) != NULL)
+        r = copy_presets(ret_fd, err);
+    forget(PASSWORD);
+    forget(API_KEY);
+    return r;
 }

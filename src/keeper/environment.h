@@ -20,5 +20,8 @@ struct environment {
 /* `listen`, unless it is NULL, goes before HUTCH_SERVER_LISTEN. Strings stay those of `from` and `listen`. */
 _must_use_ int environment_init(struct environment *environment, char *const *from, char *listen, struct error *err);
 
-/* HUTCH_ADMIN_PASSWORD and HUTCH_API_KEY, each ending in NUL, in a sealed file; -1 when neither is set. */
-_must_use_ int environment_open_presets(int *ret_fd, struct error *err);
+/*
+ * HUTCH_ADMIN_PASSWORD and HUTCH_API_KEY, each ending in NUL, in a sealed file; -1 when neither is set. They are in our
+ * own memory no more: to be called before anything is forked, and once.
+ */
+_must_use_ int environment_take_presets(int *ret_fd, struct error *err);

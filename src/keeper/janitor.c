@@ -26,6 +26,7 @@ static int remove_sandbox(struct cgroups *cgroups, const char *cgroup, int pidfd
 
     ignore_result(cgroup_kill(cgroups, cgroup));
     (void)poll(&end, 1, LIMIT_MS);
+    cgroup_reclaim(cgroups, cgroup);
     for (int attempt = 0; attempt < LIMIT_MS && (r = cgroup_remove(cgroups, cgroup)) < 0; attempt++)
         (void)usleep(1000);
     return r;

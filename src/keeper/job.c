@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "keeper/sandbox.h"
 #include "wire/link.h"
 
 #include <stdio.h>
@@ -57,22 +58,32 @@ static void discard_disk(int socket, int disk_fd, void *context)
     disk_discard(disk_fd);
 }
 
-static struct job *new_job(void)
+static void reclaim(int socket, int memory_fd, void *context)
+{
+    const struct job *job = context;
+
+    (void)socket;
+    cgroup_reclaim_in(job->cgroups, memory_fd, job->sandbox->cgroup);
+}
+
+static struct job *new_job(enum job_kind kind)
 {
     struct job *job = calloc(1, sizeof *job);
 
     if (job != NULL) {
+        job->kind = kind;
+        job->disk_fd = -1;
         job->helper = HELPER_EMPTY;
         job->start_ns = clock_now_ns();
     }
     return job;
 }
 
-int job_new_create(int state_fd, bool wants_image, const uint8_t *frame, int *fds, size_t fd_count,
-                   struct job **ret_job, struct error *err)
+int job_new_create(bool wants_image, const uint8_t *frame, int *fds, size_t fd_count, struct job **ret_job,
+                   struct error *err)
 {
     int length = wire_frame_length(frame, WIRE_HEADER_SIZE);
-    struct job *job = length > 0 ? new_job() : NULL;
+    struct job *job = length > 0 ? new_job(JOB_CREATE) : NULL;
 
     if (job != NULL) {
         job->wants_image = wants_image;
@@ -85,11 +96,9 @@ int job_new_create(int state_fd, bool wants_image, const uint8_t *frame, int *fd
     }
     memcpy(job->frame, frame, (size_t)length);
     int r = wire_decode(job->frame, (size_t)length, &job->message);
-    r = r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "starting a helper")
-              : helper_start(&job->helper, prepare, state_fd, job, err);
     if (r < 0) {
         job_free(job);
-        return r;
+        return error_set(err, ERROR_PROTOCOL, -r, "starting a helper");
     }
     memcpy(job->fds, fds, fd_count * sizeof *fds);
     job->fd_count = fd_count;
@@ -99,16 +108,48 @@ int job_new_create(int state_fd, bool wants_image, const uint8_t *frame, int *fd
 
 struct job *job_new_discard(int *disk_fd)
 {
-    struct job *job = new_job();
-    struct error err;
+    struct job *job = new_job(JOB_DISCARD);
 
-    if (job == NULL || helper_start(&job->helper, discard_disk, *disk_fd, NULL, &err) < 0) {
+    if (job == NULL) {
         disk_discard(*disk_fd);
-        job_free(job);
-        job = NULL;
+        close_fd(disk_fd);
+        return NULL;
     }
-    close_fd(disk_fd);
+    job->disk_fd = TAKE_FD(*disk_fd);
     return job;
+}
+
+struct job *job_new_reclaim(const struct cgroups *cgroups, struct sandbox *sandbox)
+{
+    struct job *job = new_job(JOB_RECLAIM);
+
+    if (job != NULL) {
+        job->cgroups = cgroups;
+        job->sandbox = sandbox;
+    }
+    return job;
+}
+
+int job_start(struct job *job, int state_fd, struct error *err)
+{
+    int r = -EINVAL;
+
+    switch (job->kind) {
+    case JOB_CREATE:
+        r = helper_start(&job->helper, prepare, state_fd, job, err);
+        break;
+    case JOB_DISCARD:
+        r = helper_start(&job->helper, discard_disk, job->disk_fd, NULL, err);
+        if (r == 0)
+            close_fd(&job->disk_fd); /* the helper is to be the last to let go of it */
+        break;
+    case JOB_RECLAIM:
+        r = helper_start(&job->helper, reclaim, cgroups_memory_fd(job->cgroups), job, err);
+        break;
+    case JOB_KINDS:
+        break;
+    }
+    return r;
 }
 
 /* The helper said what went wrong. */
@@ -162,6 +203,7 @@ void job_free(struct job *job)
     if (job == NULL)
         return;
     helper_release(&job->helper);
+    close_fd(&job->disk_fd);
     if (job->fds != NULL)
         fd_close_many(job->fds, job->fd_count);
     free(job->fds);

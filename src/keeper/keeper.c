@@ -15,12 +15,10 @@
 
 enum {
     EVENTS_AT_ONCE = 64,
-    RETRY_MS = 5,      /* how soon a removal that was too early is tried again */
-    MEMORY_LOOKS = 40, /* how often to look for a kill after the kernel said that memory ran out */
+    RETRY_MS = 5, /* how soon a removal that was too early is tried again */
 };
 
 static int sandbox_ready(struct keeper *keeper, struct source *source);
-static int memory_ready(struct keeper *keeper, struct source *source);
 
 int keeper_watch(struct keeper *keeper, int fd, struct source *source)
 {
@@ -32,6 +30,7 @@ int keeper_watch(struct keeper *keeper, int fd, struct source *source)
 void keeper_forget(struct keeper *keeper, struct sandbox *sandbox)
 {
     registry_remove(&keeper->registry, sandbox);
+    memory_forget(&keeper->memory, sandbox);
     sandbox_free(sandbox);
 }
 
@@ -42,13 +41,7 @@ int keeper_watch_sandbox(struct keeper *keeper, struct sandbox *sandbox, struct 
 
     if (r < 0)
         return error_set(err, ERROR_SYSTEM, -r, "watching the sandbox");
-    r = cgroup_watch(keeper->maker.cgroups, sandbox->cgroup, err);
-    if (r == 0 && !keeper->watching_memory) {
-        keeper->memory.ready = memory_ready;
-        r = keeper_watch(keeper, cgroups_event_fd(keeper->maker.cgroups), &keeper->memory);
-        keeper->watching_memory = r == 0;
-    }
-    return r;
+    return memory_watch(keeper, sandbox, err);
 }
 
 bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox)
@@ -59,71 +52,119 @@ bool keeper_end_now(struct keeper *keeper, struct sandbox *sandbox)
     /* The zygote may still hold a copy: closing alone would leave it in there. */
     if (sandbox->pidfd >= 0)
         (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
-    for (int attempt = 0; attempt < 2000 && (r = sandbox_reap(&keeper->maker, sandbox)) < 0; attempt++)
-        (void)usleep(1000);
+    for (int attempt = 0; attempt < 2000 && r < 0; attempt++) {
+        r = sandbox_reap(sandbox);
+        if (r == 0) {
+            cgroup_reclaim(keeper->maker.cgroups, sandbox->cgroup);
+            r = sandbox_remove(&keeper->maker, sandbox);
+        }
+        if (r < 0)
+            (void)usleep(1000);
+    }
     return r == 0;
 }
 
-int keeper_add_job(struct keeper *keeper, struct job *job, struct error *err)
+void keeper_add_job(struct keeper *keeper, struct job *job)
 {
     job->source.ready = conversation_job_ready;
-    int r = keeper_watch(keeper, job->helper.socket, &job->source);
-    if (r < 0)
-        return error_set(err, ERROR_SYSTEM, -r, "watching a helper");
-    job->next = keeper->jobs;
-    keeper->jobs = job;
-    keeper->job_count++;
-    return 0;
+    jobs_add(&keeper->jobs, job);
 }
 
 void keeper_remove_job(struct keeper *keeper, struct job *job)
 {
-    struct job **at = &keeper->jobs;
-
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
-    keeper->job_count--;
+    jobs_remove(&keeper->jobs, job);
     /* Closing it is not enough: helpers started meanwhile have a copy, and the entry would live on with it. */
-    (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, job->helper.socket, NULL);
+    if (job->helper.socket >= 0)
+        (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, job->helper.socket, NULL);
     job_free(job);
+}
+
+int keeper_start_jobs(struct keeper *keeper)
+{
+    struct job *job;
+    int r = 0;
+
+    while (r >= 0 && (job = jobs_take(&keeper->jobs)) != NULL) {
+        struct error err = {0};
+        int started = job_start(job, keeper->maker.state_fd, &err);
+        if (started == 0 && (started = keeper_watch(keeper, job->helper.socket, &job->source)) < 0)
+            (void)error_set(&err, ERROR_SYSTEM, -started, "watching a helper");
+        if (started == 0)
+            continue;
+        if (job->kind != JOB_CREATE) {
+            /* Nobody waits, and want of memory or descriptors passes. */
+            helper_release(&job->helper);
+            jobs_put_back(&keeper->jobs, job);
+            break;
+        }
+        r = conversation_refuse_job(keeper, job, &err);
+        keeper_remove_job(keeper, job);
+    }
+    return r;
 }
 
 static void let_go_of_disk(struct keeper *keeper, struct sandbox *sandbox)
 {
     struct job *job = sandbox->disk_fd >= 0 ? job_new_discard(&sandbox->disk_fd) : NULL;
-    struct error err;
 
-    if (job != NULL && keeper_add_job(keeper, job, &err) < 0)
-        job_free(job);
+    if (job != NULL)
+        keeper_add_job(keeper, job);
+}
+
+static int tell_gone(struct keeper *keeper, struct sandbox *sandbox)
+{
+    struct wire_message message = {.type = WIRE_GONE,
+                                   .gone = {.sandbox = sandbox->id,
+                                            .oom_kills = sandbox->last_oom_kills,
+                                            .processes_refused = sandbox->last_processes_refused,
+                                            .wait_status = (uint32_t)sandbox->wait_status}};
+    bool is_told = sandbox->is_told;
+
+    sandbox->is_told = false;
+    return is_told ? conversation_tell(keeper, &message, NULL, 0) : 0;
+}
+
+int keeper_remove_sandbox(struct keeper *keeper, struct sandbox *sandbox)
+{
+    if (sandbox_remove(&keeper->maker, sandbox) < 0) {
+        if (!sandbox->is_dying) {
+            sandbox->is_dying = true;
+            sandbox->next_dying = keeper->dying;
+            keeper->dying = sandbox;
+        }
+        return 0;
+    }
+    int r = tell_gone(keeper, sandbox);
+    keeper_forget(keeper, sandbox);
+    return r;
+}
+
+/* The client need not wait until a helper has given the memory back. */
+static int reclaim(struct keeper *keeper, struct sandbox *sandbox)
+{
+    struct job *job = job_new_reclaim(keeper->maker.cgroups, sandbox);
+
+    if (job == NULL)
+        return keeper_remove_sandbox(keeper, sandbox);
+    keeper_add_job(keeper, job);
+    return tell_gone(keeper, sandbox);
 }
 
 static int finish(struct keeper *keeper, struct sandbox *sandbox)
 {
-    bool was_dead = sandbox->state == SANDBOX_DEAD;
-    bool by_itself = sandbox->state == SANDBOX_LIVE;
-    struct wire_message message = {.type = WIRE_GONE, .gone = {.sandbox = sandbox->id}};
+    const struct cgroups *cgroups = keeper->maker.cgroups;
 
-    if (by_itself) {
+    if (sandbox->state == SANDBOX_LIVE) { /* it has ended by itself */
         let_go_of_disk(keeper, sandbox);
-        message.gone.oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
-        message.gone.processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
+        sandbox->last_oom_kills = cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup);
+        sandbox->last_processes_refused = cgroup_processes_refused(keeper->maker.cgroups, sandbox->cgroup);
     }
     /* Closing it is not enough: the zygote may still hold a copy for a moment, and the entry would live on with it. */
-    if (!was_dead)
-        (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
-    int r = sandbox_reap(&keeper->maker, sandbox);
-    if (r < 0) {
-        if (!was_dead && sandbox->state == SANDBOX_DEAD)
-            keeper->removing++;
-        return sandbox->state == SANDBOX_DEAD ? 0 : keeper_watch(keeper, sandbox->pidfd, &sandbox->source);
-    }
-    if (was_dead)
-        keeper->removing--;
-    message.gone.wait_status = (uint32_t)sandbox->wait_status;
-    bool is_told = sandbox->is_told;
-    keeper_forget(keeper, sandbox);
-    return is_told ? conversation_tell(keeper, &message, NULL, 0) : 0;
+    (void)epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, sandbox->pidfd, NULL);
+    if (sandbox_reap(sandbox) < 0)
+        return keeper_watch(keeper, sandbox->pidfd, &sandbox->source);
+    return cgroup_wants_reclaim(cgroups, sandbox->cgroup) ? reclaim(keeper, sandbox)
+                                                          : keeper_remove_sandbox(keeper, sandbox);
 }
 
 static int sandbox_ready(struct keeper *keeper, struct source *source)
@@ -136,38 +177,17 @@ static int sandbox_ready(struct keeper *keeper, struct source *source)
 static int retry_removals(struct keeper *keeper)
 {
     struct sandbox *next;
+    struct sandbox *sandbox = keeper->dying;
+    int r = 0;
 
-    for (struct sandbox *sandbox = registry_next(&keeper->registry, NULL); sandbox != NULL; sandbox = next) {
-        next = registry_next(&keeper->registry, sandbox);
-        int r = sandbox->state == SANDBOX_DEAD ? finish(keeper, sandbox) : 0;
-        if (r < 0)
-            return r;
+    keeper->dying = NULL;
+    for (; sandbox != NULL; sandbox = next) {
+        next = sandbox->next_dying;
+        sandbox->is_dying = false;
+        int told = keeper_remove_sandbox(keeper, sandbox);
+        r = r < 0 ? r : told;
     }
-    return 0;
-}
-
-static int report_memory(struct keeper *keeper)
-{
-    for (struct sandbox *sandbox = NULL; (sandbox = registry_next(&keeper->registry, sandbox)) != NULL;) {
-        uint32_t kills = sandbox->state == SANDBOX_LIVE ? cgroup_oom_kills(keeper->maker.cgroups, sandbox->cgroup) : 0;
-        if (kills <= sandbox->oom_kills)
-            continue;
-        sandbox->oom_kills = kills;
-        keeper->memory_looks = 0;
-        struct wire_message message = {.type = WIRE_OOM, .oom = {.sandbox = sandbox->id, .kills = kills}};
-        int r = sandbox->is_told ? conversation_tell(keeper, &message, NULL, 0) : 0;
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int memory_ready(struct keeper *keeper, struct source *source)
-{
-    (void)source;
-    if (cgroups_take_events(keeper->maker.cgroups))
-        keeper->memory_looks = MEMORY_LOOKS;
-    return 1;
+    return r;
 }
 
 int keeper_dispatch(struct keeper *keeper, struct error *err)
@@ -182,12 +202,12 @@ int keeper_dispatch(struct keeper *keeper, struct error *err)
         if (r == 0)
             return 0;
     }
-    if (r >= 0 && keeper->memory_looks > 0) {
-        keeper->memory_looks--;
-        r = report_memory(keeper);
-    }
-    if (r >= 0 && keeper->removing > 0)
+    if (r >= 0)
+        r = memory_look(keeper);
+    if (r >= 0 && keeper->dying != NULL)
         r = retry_removals(keeper);
+    if (r >= 0)
+        r = keeper_start_jobs(keeper);
     return r < 0 ? error_set(err, ERROR_PROTOCOL, -r, "serving the client") : 1;
 }
 
@@ -198,7 +218,11 @@ int keeper_fd(const struct keeper *keeper)
 
 int keeper_wait_ms(const struct keeper *keeper)
 {
-    return keeper->removing > 0 || keeper->memory_looks > 0 ? RETRY_MS : -1;
+    int memory_ms = memory_wait_ms(&keeper->memory);
+
+    if (keeper->dying == NULL && !jobs_are_stuck(&keeper->jobs))
+        return memory_ms;
+    return memory_ms >= 0 && memory_ms < RETRY_MS ? memory_ms : RETRY_MS;
 }
 
 static struct sandbox *only_sandbox(struct keeper *keeper)
@@ -237,10 +261,9 @@ void keeper_detach(struct keeper *keeper)
     keeper->client_fd = -1;
     adoption_reset(&keeper->registry);
     /* Nobody waits for these any more. */
-    for (struct job *job = keeper->jobs; job != NULL; job = next) {
-        next = job->next;
-        if (job->frame != NULL)
-            keeper_remove_job(keeper, job);
+    for (struct job *job = jobs_next(&keeper->jobs, JOB_CREATE, NULL); job != NULL; job = next) {
+        next = jobs_next(&keeper->jobs, JOB_CREATE, job);
+        keeper_remove_job(keeper, job);
     }
 }
 
@@ -254,6 +277,21 @@ void keeper_set_folders(struct keeper *keeper, const struct folders *folders)
     keeper->folders = folders;
 }
 
+void keeper_set_disk_max(struct keeper *keeper, uint64_t bytes)
+{
+    keeper->disk_max_bytes = bytes;
+}
+
+struct cgroups *keeper_cgroups(const struct keeper *keeper)
+{
+    return keeper->maker.cgroups;
+}
+
+const char *keeper_instance_id(const struct keeper *keeper)
+{
+    return keeper->instance.id;
+}
+
 size_t keeper_count(const struct keeper *keeper)
 {
     return keeper->registry.count;
@@ -265,6 +303,8 @@ static int set_up(struct keeper *keeper, const struct keeper_options *options, s
 
     if (r == 0)
         r = cgroups_new(&keeper->maker.cgroups, err);
+    if (r == 0)
+        memory_init(&keeper->memory, keeper->maker.cgroups);
     if (r == 0)
         r = ids_new(keeper->instance.run_fd, options->id_first, options->id_last, &keeper->maker.ids, err);
     if (r == 0)
@@ -290,6 +330,7 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
     if (keeper == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "starting the keeper");
     keeper->instance = INSTANCE_EMPTY;
+    oom_init(&keeper->memory.oom, -1, false);
     keeper->epoll_fd = -1;
     keeper->client_fd = -1;
     keeper->service = options->service;
@@ -328,10 +369,14 @@ static bool end_all(struct keeper *keeper)
 
 void keeper_free(struct keeper *keeper)
 {
+    struct job *job;
+
     if (keeper == NULL)
         return;
-    while (keeper->jobs != NULL)
-        keeper_remove_job(keeper, keeper->jobs);
+    for (int kind = 0; kind < JOB_KINDS; kind++) {
+        while ((job = jobs_next(&keeper->jobs, (enum job_kind)kind, NULL)) != NULL)
+            keeper_remove_job(keeper, job);
+    }
     /* Should something be left, the instance's name stays, so that a sweep finds it. */
     if (keeper->registry.count > 0 && !end_all(keeper))
         close_fd(&keeper->instance.lock_fd);
@@ -343,6 +388,7 @@ void keeper_free(struct keeper *keeper)
         close_fd(&keeper->zygote_pidfd);
     }
     ids_free(keeper->maker.ids);
+    memory_release(&keeper->memory);
     cgroups_free(keeper->maker.cgroups);
     close_fd(&keeper->maker.state_fd);
     close_fd(&keeper->maker.host_layer_fd);

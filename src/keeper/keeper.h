@@ -20,12 +20,13 @@
 #include <stdint.h>
 
 struct keeper;
+struct cgroups;
 struct folders;
 struct wire_message;
 
 /* What a daemon has that `hutch run` has not. */
 struct keeper_service {
-    /* ATTACH, READY, UNABLE, RELOADED or DRAINED came. 0, or -errno to end the conversation. */
+    /* ATTACH, READY, UNABLE, RELOADED, DRAINED or PONG came. 0, or -errno to end the conversation. */
     int (*heard)(void *context, const struct wire_message *message);
     void *context;
 };
@@ -68,6 +69,13 @@ _must_use_ int keeper_tell(struct keeper *keeper, const struct wire_message *mes
 
 /* From the next CREATE on. They stay the caller's. */
 void keeper_set_folders(struct keeper *keeper, const struct folders *folders);
+
+/* The largest disk of a sandbox, from the next CREATE on; 0: as large as images can be. */
+void keeper_set_disk_max(struct keeper *keeper, uint64_t bytes);
+
+/* For what else the owner keeps: its cgroups carry the instance's id, too. */
+struct cgroups *keeper_cgroups(const struct keeper *keeper);
+const char *keeper_instance_id(const struct keeper *keeper);
 
 /* How many sandboxes there are. */
 size_t keeper_count(const struct keeper *keeper);

@@ -4,6 +4,8 @@
 #include "base/parse.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +21,28 @@ union address {
     struct sockaddr_in6 v6;
     struct sockaddr_un local;
 };
+
+/* What a gateway could set on it, to the harm of the next one; numbers or nothing. */
+static const struct {
+    int level;
+    int option;
+} settables[] = {
+    {SOL_SOCKET, SO_GET_FILTER},      {SOL_SOCKET, SO_LOCK_FILTER},
+    {SOL_SOCKET, SO_BINDTODEVICE},    {SOL_SOCKET, SO_DONTROUTE},
+    {SOL_SOCKET, SO_RCVBUF},          {SOL_SOCKET, SO_SNDBUF},
+    {SOL_SOCKET, SO_RCVLOWAT},        {SOL_SOCKET, SO_MARK},
+    {SOL_SOCKET, SO_MAX_PACING_RATE}, {SOL_SOCKET, SO_KEEPALIVE},
+    {SOL_SOCKET, SO_BUSY_POLL},       {IPPROTO_IP, IP_TTL},
+    {IPPROTO_IP, IP_MINTTL},          {IPPROTO_IP, IP_TOS},
+    {IPPROTO_IP, IP_MTU_DISCOVER},    {IPPROTO_IPV6, IPV6_UNICAST_HOPS},
+    {IPPROTO_IPV6, IPV6_MINHOPCOUNT}, {IPPROTO_IPV6, IPV6_MTU_DISCOVER},
+    {IPPROTO_TCP, TCP_DEFER_ACCEPT},  {IPPROTO_TCP, TCP_MAXSEG},
+    {IPPROTO_TCP, TCP_WINDOW_CLAMP},  {IPPROTO_TCP, TCP_USER_TIMEOUT},
+    {IPPROTO_TCP, TCP_SYNCNT},        {IPPROTO_TCP, TCP_FASTOPEN},
+    {IPPROTO_TCP, TCP_ULP},
+};
+
+enum { SETTABLE_SIZE = 64 };
 
 static int parse(const char *text, union address *ret_address, socklen_t *ret_length)
 {
@@ -123,4 +147,44 @@ void listener_describe(int fd, char *text, size_t size)
         (void)snprintf(text, size, "[%s]:%u", host, ntohs(at.v6.sin6_port));
     if (at.any.sa_family == AF_UNIX)
         (void)snprintf(text, size, "%s", at.local.sun_path);
+}
+
+/* Also where neither has such an option. */
+static bool is_alike(int fd, int fresh, int level, int option)
+{
+    char value[2][SETTABLE_SIZE] = {{0}};
+    socklen_t length[2] = {option == SO_GET_FILTER ? 0 : SETTABLE_SIZE, option == SO_GET_FILTER ? 0 : SETTABLE_SIZE};
+    int r = getsockopt(fd, level, option, value[0], &length[0]) < 0 ? -errno : 0;
+    int expected = getsockopt(fresh, level, option, value[1], &length[1]) < 0 ? -errno : 0;
+
+    return r == expected && length[0] == length[1] && memcmp(value[0], value[1], SETTABLE_SIZE) == 0;
+}
+
+/* A unix socket that was shut down still says that it accepts. */
+static bool is_shut_down(int fd)
+{
+    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+
+    return poll(&end, 1, 0) != 0;
+}
+
+bool listener_is_sound(int fd, const char *address)
+{
+    char now[LISTENER_PATH_SIZE];
+    int family = 0;
+    int accepts = 0;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &(socklen_t){sizeof accepts}) < 0 || accepts == 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &(socklen_t){sizeof family}) < 0)
+        return false;
+    listener_describe(fd, now, sizeof now);
+    _cleanup_fd_ int fresh = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fresh < 0 || strcmp(now, address) != 0 || is_shut_down(fd))
+        return false;
+    for (size_t i = 0; i < sizeof settables / sizeof *settables; i++) {
+        if (!is_alike(fd, fresh, settables[i].level, settables[i].option))
+            return false;
+    }
+    /* How many may wait can be said anew. */
+    return listen(fd, BACKLOG) == 0;
 }

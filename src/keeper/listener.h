@@ -20,3 +20,9 @@ _must_use_ int listener_open_unix(const char *path, gid_t group, int *ret_fd, st
 
 /* Where it really listens: port 0 is any that was free. */
 void listener_describe(int fd, char *text, size_t size);
+
+/*
+ * Whether it is as it was opened, at `address` as listener_describe() said it: it listens there, and nothing was set on
+ * it that a new one has not. A gateway has the same socket, and may have shut it down, filtered or tied it.
+ */
+bool listener_is_sound(int fd, const char *address);

@@ -49,7 +49,7 @@ int reader_start(struct reader *reader, const struct reader_plan *plan, int conf
     /* From its start: others may have read it before. */
     if (lseek(config_fd, 0, SEEK_SET) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_errno(err, "starting the reader");
-    int r = relay_open(&reader->relay, STDERR_FILENO, &error_fd, err);
+    int r = relay_open(&reader->relay, "config", STDERR_FILENO, &error_fd, err);
     struct service service = {
         .user = plan->user,
         .program_fd = plan->program_fd,
@@ -141,7 +141,7 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
     static char program[] = "hutch-gateway";
     static char verb[] = "--check-certificate";
     char *argv[] = {program, verb, NULL};
-    struct relay relay;
+    struct relay relay = RELAY_EMPTY;
     _cleanup_fd_ int error_fd = -1;
     int pidfd = -1;
     int ends[2];
@@ -150,7 +150,7 @@ int reader_check_certificate(const struct reader_plan *plan, int certificate_fd,
         return error_errno(err, "reading the certificate");
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_errno(err, "checking the certificate");
-    int r = relay_open(&relay, STDERR_FILENO, &error_fd, err);
+    int r = relay_open(&relay, "certificate", STDERR_FILENO, &error_fd, err);
     struct service service = {
         .user = plan->user,
         .program_fd = plan->program_fd,

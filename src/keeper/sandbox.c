@@ -228,12 +228,24 @@ static int hear_zygote(struct making *making, struct wire_spawned *ret_spawned)
     size_t fd_count = 0;
     int r = link_receive(making->maker->zygote_fd, WIRE_BY_ZYGOTE, WIRE_IN_RUNNING, frame, &message, fds, &fd_count);
 
-    if (r <= 0 || message.type != WIRE_SPAWNED)
+    if (r <= 0 || message.type != WIRE_SPAWNED) {
+        ret_spawned->step = STEP_ZYGOTE;
         return r < 0 ? r : -EPIPE;
+    }
     if (fd_count == 1)
         making->sandbox->pidfd = fds[0];
     *ret_spawned = message.spawned;
     return -(int)message.spawned.error;
+}
+
+/* Without these a zygote can be started, but can't be what it should be. */
+static const char *why_not_spawned(uint32_t step, int error)
+{
+    if (step == STEP_ZYGOTE && error == EPERM)
+        return "the process that clones needs CAP_SETPCAP and CAP_SYS_ADMIN";
+    if (step == STEP_ZYGOTE && error == EPIPE)
+        return "the process that clones has ended";
+    return step_words(step);
 }
 
 static int wait_for_child(struct making *making, struct error *err)
@@ -252,7 +264,7 @@ static int wait_for_child(struct making *making, struct error *err)
     if (r == -EINVAL && spawned.step == STEP_IDMAP)
         return error_set(err, ERROR_UNSUPPORTED, EINVAL,
                          "the file system of a layer can't be idmapped; keep it on ext4, xfs or btrfs");
-    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "%s", step_words(spawned.step)) : 0;
+    return r < 0 ? error_set(err, ERROR_SYSTEM, -r, "%s", why_not_spawned(spawned.step, -r)) : 0;
 }
 
 static int spawn(struct making *making, struct error *err)
@@ -261,8 +273,10 @@ static int spawn(struct making *making, struct error *err)
 
     begin(making, STEP_NETWORK);
     int r = ask_zygote(making);
-    if (r < 0)
-        return error_set(err, ERROR_SYSTEM, -r, "talking to the zygote");
+    if (r < 0) {
+        making->progress->step = STEP_ZYGOTE;
+        return error_set(err, ERROR_SYSTEM, -r, "%s", why_not_spawned(STEP_ZYGOTE, -r));
+    }
     int made = make_furniture(making, &late);
     enum step failed = making->progress->step;
     /* In any case: there may be a child to be ended. */
@@ -341,6 +355,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
     if (making.sandbox == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making a sandbox");
     making.sandbox->pidfd = -1;
+    making.sandbox->watch = -1;
     making.sandbox->disk_fd = -1;
     making.sandbox->layer_fd = -1;
     making.sandbox->guest_fd = -1;
@@ -380,7 +395,7 @@ void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox)
         (void)sys_pidfd_send_signal(sandbox->pidfd, SIGKILL);
 }
 
-int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox)
+int sandbox_reap(struct sandbox *sandbox)
 {
     siginfo_t info = {0};
 
@@ -393,8 +408,12 @@ int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox)
         sandbox->state = SANDBOX_DEAD;
         close_fd(&sandbox->pidfd);
     }
-    int r = cgroup_remove(maker->cgroups, sandbox->cgroup);
-    if (r < 0)
+    return 0;
+}
+
+int sandbox_remove(struct sandbox_maker *maker, struct sandbox *sandbox)
+{
+    if (cgroup_remove(maker->cgroups, sandbox->cgroup) < 0)
         return -EBUSY;
     ids_release(maker->ids, sandbox->uid_first);
     return 0;

@@ -19,17 +19,26 @@ enum sandbox_state { SANDBOX_LIVE, SANDBOX_ENDING, SANDBOX_DEAD };
 
 struct sandbox {
     struct sandbox *next;
+    struct sandbox *next_dying;
+    struct sandbox *next_watched; /* these five are for memory.c */
+    struct sandbox *next_suspect;
+    bool is_suspect;
+    unsigned passes;
+    int watch;            /* -1: none */
     struct source source; /* the pidfd */
     uint64_t id;
     enum sandbox_state state;
     uint32_t uid_first;
     int pidfd;
-    int disk_fd;  /* the root of its disk image, -1 without */
-    int layer_fd; /* its policy layer, locked; -1 without */
-    int guest_fd; /* a daemon's copy of the guest link, for the next gateway; else -1 */
-    bool is_told; /* the client knows of it */
+    int disk_fd;   /* the root of its disk image, -1 without */
+    int layer_fd;  /* its policy layer, locked; -1 without */
+    int guest_fd;  /* a daemon's copy of the guest link, for the next gateway; else -1 */
+    bool is_told;  /* the client knows of it */
+    bool is_dying; /* among those whose removal is tried again */
     int wait_status;
     uint32_t oom_kills;
+    uint32_t last_oom_kills; /* when it had ended by itself */
+    uint32_t last_processes_refused;
     char cgroup[CGROUP_NAME_SIZE];
 };
 
@@ -64,8 +73,11 @@ _must_use_ int sandbox_new(struct sandbox_maker *maker, const struct wire_create
 /* Kill everything in it. Goes on until the pidfd is readable. */
 void sandbox_end(struct sandbox_maker *maker, struct sandbox *sandbox);
 
-/* Once the pidfd is readable: reap it and remove what is left. 0, or -EBUSY to be tried again. */
-_must_use_ int sandbox_reap(struct sandbox_maker *maker, struct sandbox *sandbox);
+/* Once the pidfd is readable: reap it. 0, also when it was before, or -EBUSY to be tried again. */
+_must_use_ int sandbox_reap(struct sandbox *sandbox);
 
-/* Only after sandbox_reap() answered 0. */
+/* Then: remove what is left. 0, or -EBUSY to be tried again. */
+_must_use_ int sandbox_remove(struct sandbox_maker *maker, struct sandbox *sandbox);
+
+/* Only after sandbox_remove() answered 0. */
 void sandbox_free(struct sandbox *sandbox);

@@ -87,6 +87,18 @@ static int add_loader_cache(int root)
     return r < 0 ? r : mnt_attach(fd, root, "etc/ld.so.cache");
 }
 
+/* Of v1; into that of v2 it was cloned. */
+static int enter_cgroup(struct start *start)
+{
+    const struct cgroup_entry *cgroup = start->service->cgroup;
+
+    for (size_t i = 0; cgroup != NULL && i < cgroup->task_count; i++) {
+        if (write(cgroup->tasks[i], "0", 1) != 1)
+            return -errno;
+    }
+    return 0;
+}
+
 /* A daemon that the host's memory must not cost its life does not pass that on. */
 static int lower_value(struct start *start)
 {
@@ -277,6 +289,7 @@ static const struct {
     const char *name;
     int (*take)(struct start *start);
 } steps[] = {
+    {"entering its cgroup", enter_cgroup},
     {"setting its OOM score", lower_value},
     {"making a root", make_root},
     {"attaching /usr and the state folder", fill_root},
@@ -333,6 +346,10 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
         .exit_signal = SIGCHLD,
     };
 
+    if (service->cgroup != NULL) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)(unsigned)service->cgroup->dir;
+    }
     int made = service->state_fd >= 0 ? mnt_copy(service->state_fd, "", ROOT_ATTRIBUTES, &start.state_fd) : 0;
     if (made < 0)
         return error_set(err, ERROR_SYSTEM, -made, "copying the mount of the state folder");

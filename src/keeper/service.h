@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "keeper/cgroup.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,9 +30,10 @@ struct service {
     int error_fd;             /* standard error, which must not be the keeper's own */
     int fds[SERVICE_FDS_MAX]; /* what it finds from descriptor 3 on */
     size_t fd_count;
-    int state_fd;         /* its /state, and the folder it starts in; -1: none */
-    unsigned cpu_max;     /* seconds that it may compute; 0: any number */
-    unsigned process_max; /* processes and threads of its user, when it wants one more; 0: any number */
+    const struct cgroup_entry *cgroup; /* that it starts in; NULL: the keeper's own */
+    int state_fd;                      /* its /state, and the folder it starts in; -1: none */
+    unsigned cpu_max;                  /* seconds that it may compute; 0: any number */
+    unsigned process_max;              /* processes and threads of its user, when it wants one more; 0: any number */
 };
 
 /* The service user's ids. */

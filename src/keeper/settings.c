@@ -10,7 +10,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { DRAIN_MS_MAX = 3600 * 1000, ID_FIRST_MIN = IDS_PER_SANDBOX };
+enum {
+    DRAIN_MS_MAX = 3600 * 1000,
+    ANSWER_MS_MAX = 3600 * 1000,
+    GATEWAY_MEMORY_MIN = 64 << 20,
+    ID_FIRST_MIN = IDS_PER_SANDBOX
+};
 
 void settings_init(struct settings *settings)
 {
@@ -26,6 +31,8 @@ int settings_check(const struct wire_config *config, struct error *err)
         config->id_last < config->id_first || config->id_last % IDS_PER_SANDBOX != IDS_PER_SANDBOX - 1)
         return error_set(err, ERROR_PROTOCOL, EBADMSG, "the reader's answer has a bad range of ids");
     if (config->listeners.count > WIRE_LISTENERS_MAX || config->drain_ms > DRAIN_MS_MAX ||
+        config->disk_max_bytes == 0 || config->gateway_memory_bytes < GATEWAY_MEMORY_MIN ||
+        config->gateway_processes == 0 || config->gateway_answer_ms == 0 || config->gateway_answer_ms > ANSWER_MS_MAX ||
         config->log_level >= LOG_LEVELS || config->log_format >= LOG_FORMATS ||
         (config->tls_certificate.length == 0) != (config->tls_key.length == 0) ||
         (config->listeners.count == 0 && config->unix_socket.length == 0))
@@ -51,6 +58,10 @@ int settings_open_files(struct settings *settings, const struct wire_config *con
     settings->id_first = config->id_first;
     settings->id_last = config->id_last;
     settings->drain_ms = config->drain_ms;
+    settings->disk_max_bytes = config->disk_max_bytes;
+    settings->gateway_memory_bytes = config->gateway_memory_bytes;
+    settings->gateway_processes = config->gateway_processes;
+    settings->gateway_answer_ms = config->gateway_answer_ms;
     settings->log_level = (enum log_level)config->log_level;
     settings->log_format = (enum log_format)config->log_format;
     int r = folders_open(&settings->folders, config, err);
@@ -91,6 +102,12 @@ static struct settings_listener *next_listener(struct settings *settings, const 
     return listener;
 }
 
+static void add_listener(struct settings *settings, struct settings_listener *listener)
+{
+    listener_describe(listener->fd, listener->address, sizeof listener->address);
+    settings->listener_count++;
+}
+
 static int open_unix(struct settings *settings, const char *wanted, const struct settings_place *place,
                      const struct settings *before, struct error *err)
 {
@@ -107,7 +124,7 @@ static int open_unix(struct settings *settings, const char *wanted, const struct
     if (r < 0)
         settings->unix_path[0] = '\0'; /* not ours to remove */
     else
-        settings->listener_count++;
+        add_listener(settings, listener);
     return r;
 }
 
@@ -126,10 +143,28 @@ int settings_open_listeners(struct settings *settings, const struct wire_config 
         else if (r < 0)
             return error_set(err, ERROR_SYSTEM, -r, "listening on %s", name);
         if (r == 0)
-            settings->listener_count++;
+            add_listener(settings, listener);
     }
     return r == 0 && config->unix_socket.length > 0 ? open_unix(settings, config->unix_socket.text, place, before, err)
                                                     : r;
+}
+
+int settings_mend_listeners(struct settings *settings, const struct settings_place *place, size_t *ret_count,
+                            struct error *err)
+{
+    int r = 0;
+
+    *ret_count = 0;
+    for (size_t i = 0; r == 0 && i < settings->listener_count; i++) {
+        struct settings_listener *listener = &settings->listeners[i];
+        if (listener->fd >= 0 && listener_is_sound(listener->fd, listener->address))
+            continue;
+        close_fd(&listener->fd);
+        r = listener->address[0] == '/' ? listener_open_unix(listener->address, place->group, &listener->fd, err)
+                                        : listener_open(listener->address, &listener->fd, err);
+        *ret_count += r == 0 ? 1 : 0;
+    }
+    return r;
 }
 
 /*

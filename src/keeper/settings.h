@@ -14,8 +14,9 @@
 #include "wire/wire.h"
 
 struct settings_listener {
-    char name[LISTENER_NAME_SIZE]; /* as in CONFIG; `unix` */
-    int fd;
+    char name[LISTENER_NAME_SIZE];    /* as in CONFIG; `unix` */
+    char address[LISTENER_PATH_SIZE]; /* where it really is */
+    int fd;                           /* -1: it has to be opened again */
 };
 
 struct settings {
@@ -30,6 +31,10 @@ struct settings {
     uint32_t id_first;
     uint32_t id_last;
     uint64_t drain_ms;
+    uint64_t disk_max_bytes;
+    uint64_t gateway_memory_bytes;
+    uint32_t gateway_processes;
+    uint64_t gateway_answer_ms;
     enum log_level log_level;
     enum log_format log_format;
 };
@@ -52,6 +57,13 @@ _must_use_ int settings_open_files(struct settings *settings, const struct wire_
 /* Those of `before` with the same name are taken from there. On failure the caller releases. */
 _must_use_ int settings_open_listeners(struct settings *settings, const struct wire_config *config,
                                        const struct settings_place *place, const struct settings *before,
+                                       struct error *err);
+
+/*
+ * Before the next gateway gets them: those that the last one has spoiled are opened anew, where they were. `ret_count`
+ * says how many.
+ */
+_must_use_ int settings_mend_listeners(struct settings *settings, const struct settings_place *place, size_t *ret_count,
                                        struct error *err);
 
 /*

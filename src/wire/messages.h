@@ -25,6 +25,8 @@
     X(RELOADED, reloaded, 8, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                       \
     X(DRAIN, drain, 9, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                             \
     X(DRAINED, drained, 10, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
+    X(PING, ping, 11, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 0)                                                              \
+    X(PONG, pong, 12, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                              \
     /* gateway or `hutch run` <-> keeper */                                                                            \
     X(CREATE, create, 16, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 17)                                                         \
     X(CREATED, created, 17, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 1)                                                        \
@@ -88,6 +90,10 @@
     F(u64, drain_ms, 0)                                                                                                \
     F(u8, log_level, 0)                                                                                                \
     F(u8, log_format, 0)                                                                                               \
+    F(u64, disk_max_bytes, 0)                                                                                          \
+    F(u64, gateway_memory_bytes, 0)                                                                                    \
+    F(u32, gateway_processes, 0)                                                                                       \
+    F(u64, gateway_answer_ms, 0)                                                                                       \
     F(strv, shares, 16384)
 
 /*
@@ -131,6 +137,11 @@
 #define WIRE_FIELDS_drain(F) F(u64, grace_ms, 0)
 
 #define WIRE_FIELDS_drained(F) F(u32, left, 0)
+
+/* Does its loop still turn? Asked after READY; a gateway that does not answer in time is replaced. */
+#define WIRE_FIELDS_ping(F) F(u64, number, 0)
+
+#define WIRE_FIELDS_pong(F) F(u64, number, 0)
 
 /*
  * Descriptors: the root folder when WIRE_CREATE_FOLDER is set, then one per guest path in `dirs`. `dir_flags` has one

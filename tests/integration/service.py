@@ -73,7 +73,8 @@ class Service:
                 env={name: value for name, value in self.environment.items() if value},
             )
         eventually("hutchd is ready", self.is_ready, 30)
-        ports = re.findall(r"program=hutchd event=listening address=127\.0\.0\.1:(\d+)", self.log)
+        own = r"(?m)^time=\S+ level=info program=hutchd "
+        ports = re.findall(own + r"event=listening address=127\.0\.0\.1:(\d+)", self.log)
         self.port = int(ports[-1])
 
     def is_ready(self) -> bool:

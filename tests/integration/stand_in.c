@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SANDBOX = 7, CHANNEL = 1, NOBODY = 65534, OTHER_VERSION = WIRE_VERSION + 1, ATTACH_LENGTH = 12 };
@@ -71,13 +73,47 @@ __attribute__((constructor)) static void check_for_ever(int argc, char **argv)
     }
 }
 
-static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
+static int receive(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
 {
     int r =
         link_receive(fd, sender, (enum wire_state)(WIRE_IN_STARTING | WIRE_IN_RUNNING), frame, message, fds, fd_count);
 
     if (r <= 0)
         _exit(r == 0 ? 0 : 1);
+    return r;
+}
+
+static void answer(int keeper_fd, const struct wire_ping *ping)
+{
+    struct wire_message pong = {.type = WIRE_PONG, .pong = {.number = ping->number}};
+
+    ignore_result(link_send(keeper_fd, &pong, NULL, 0));
+}
+
+/* While it waits for a guest, it answers the keeper; whatever else that says is not for now. */
+static void wait_for_guest(int guest)
+{
+    struct pollfd ready[] = {{.fd = guest, .events = POLLIN}, {.fd = WIRE_KEEPER_FD, .events = POLLIN}};
+
+    while (poll(ready, 2, -1) > 0 && ready[1].revents != 0) {
+        struct wire_message message;
+        int fds[FD_PASS_MAX];
+        size_t fd_count = 0;
+        receive(WIRE_KEEPER_FD, WIRE_BY_KEEPER, &message, fds, &fd_count);
+        if (message.type == WIRE_PING)
+            answer(WIRE_KEEPER_FD, &message.ping);
+        fd_close_many(fds, fd_count);
+    }
+}
+
+static int hear(int fd, enum wire_sender sender, struct wire_message *message, int *fds, size_t *fd_count)
+{
+    int r;
+
+    if (sender == WIRE_BY_GUEST)
+        wait_for_guest(fd);
+    while ((r = receive(fd, sender, message, fds, fd_count)) > 0 && message->type == WIRE_PING)
+        answer(fd, &message->ping);
     return r;
 }
 
@@ -90,8 +126,10 @@ static int create(const struct handover *handover, struct wire_create *more, con
 
     if (message.create.sandbox == 0)
         message.create.sandbox = SANDBOX;
-    message.create.memory_bytes = 256 * MIB;
-    message.create.disk_bytes = 16 * MIB;
+    if (message.create.memory_bytes == 0)
+        message.create.memory_bytes = 256 * MIB;
+    if (message.create.disk_bytes == 0)
+        message.create.disk_bytes = 16 * MIB;
     message.create.disk_inodes = 4096;
     message.create.processes = 64;
     message.create.hostname = wire_str("sandbox");
@@ -239,6 +277,86 @@ static void run_shares(struct handover *handover)
     follow(guest, false);
 }
 
+static unsigned long long now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_sec * 1000000000ULL + (unsigned long long)now.tv_nsec;
+}
+
+/* A sandbox that has read a large file of the host ends; how soon can the next one be made? */
+static void run_reclaim(struct handover *handover)
+{
+    static const char dirs[] = "/data";
+    static const char shares[] = "data\0";
+    static const uint8_t read_only[8] = {0};
+    struct wire_create with = {.memory_bytes = 2048 * MIB,
+                               .dirs = {dirs, sizeof dirs, 1},
+                               .dir_flags = {read_only, 1},
+                               .shares = {shares, sizeof shares, 2}};
+    struct wire_create next = {.sandbox = SANDBOX + 1};
+    struct wire_message message = {.type = WIRE_DESTROY, .destroy = {SANDBOX}};
+    int guest = create(handover, &with, NULL, 0);
+
+    if (guest < 0)
+        return;
+    execute(guest, "cat /data/large >/dev/null");
+    follow(guest, false);
+    if (link_send(handover->keeper_fd, &message, NULL, 0) < 0)
+        _exit(1);
+    hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, NULL, NULL);
+    report("heard %s", wire_name(message.type));
+    if (create(handover, &next, NULL, 0) >= 0)
+        report("created %llu", now_ns());
+}
+
+/* One of many runs out of memory all the time. */
+static void run_oom(struct handover *handover)
+{
+    const char *text = getenv("HUTCH_TEST_SANDBOXES");
+    uint64_t count = text != NULL ? strtoull(text, NULL, 10) : 1;
+    struct wire_create small = {.memory_bytes = 16 * MIB, .disk_bytes = MIB};
+    int guest = create(handover, &small, NULL, 0);
+
+    for (uint64_t i = 1; i < count; i++) {
+        struct wire_create plain = {.sandbox = SANDBOX + i};
+        (void)create(handover, &plain, NULL, 0);
+    }
+    if (guest >= 0)
+        execute(guest, "while :; do tail /dev/zero; done");
+}
+
+/* Larger than is permitted; and many at once. */
+static void run_disks(struct handover *handover)
+{
+    enum { COUNT = 40 };
+    struct wire_create large = {.flags = WIRE_CREATE_IMAGE, .disk_bytes = 65 * MIB};
+    size_t made = 0;
+
+    (void)create(handover, &large, NULL, 0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        struct wire_message message = {.type = WIRE_CREATE,
+                                       .create = {.sandbox = SANDBOX + i,
+                                                  .flags = WIRE_CREATE_IMAGE,
+                                                  .memory_bytes = 64 * MIB,
+                                                  .disk_bytes = (8 + i) * MIB,
+                                                  .disk_inodes = 4096,
+                                                  .processes = 64,
+                                                  .hostname = wire_str("sandbox")}};
+        if (link_send(handover->keeper_fd, &message, NULL, 0) < 0)
+            _exit(1);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        struct wire_message message;
+        int fds[FD_PASS_MAX];
+        size_t fd_count = 0;
+        hear(handover->keeper_fd, WIRE_BY_KEEPER, &message, fds, &fd_count);
+        made += message.type == WIRE_CREATED;
+    }
+    report("made %zu", made);
+}
+
 static const char *outcome(long r)
 {
     return r >= 0 ? "done" : strerrorname_np(errno);
@@ -286,8 +404,16 @@ static void run_noisy(void)
     memset(flood, 'y', COUNT);
     flood[COUNT] = '\n';
     (void)fprintf(stderr, "red \x1b[31m\n");
+    (void)fprintf(stderr, "time=0 level=info program=hutchd event=imitated\n");
     ignore_result(fd_write_all(STDERR_FILENO, flood, sizeof flood));
     (void)fprintf(stderr, "last word");
+}
+
+/* So that whoever comes next hears nothing. */
+static void run_deaf(const struct handover *handover)
+{
+    for (size_t i = 0; i < handover->listener_count; i++)
+        report("shutdown %s", outcome(shutdown(handover->listeners[i].fd, SHUT_RDWR)));
 }
 
 /* The settings took it away, but it is still here. */
@@ -343,10 +469,21 @@ int gateway_run(struct handover *handover)
         run_many(handover);
     if (strcmp(mode(), "shares") == 0)
         run_shares(handover);
+    if (strcmp(mode(), "reclaim") == 0)
+        run_reclaim(handover);
+    if (strcmp(mode(), "oom") == 0)
+        run_oom(handover);
+    if (strcmp(mode(), "disks") == 0)
+        run_disks(handover);
     if (strcmp(mode(), "deny") == 0)
         run_deny(handover);
     if (strcmp(mode(), "noisy") == 0)
         run_noisy();
+    if (strcmp(mode(), "deaf") == 0 && access("/state/deaf", F_OK) < 0) {
+        run_deaf(handover);
+        (void)close(open("/state/deaf", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        return 3;
+    }
     if (strcmp(mode(), "violate") == 0) {
         ready.type = WIRE_ATTACH;
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
@@ -354,6 +491,12 @@ int gateway_run(struct handover *handover)
     if (strcmp(mode(), "invent") == 0) {
         ready = (struct wire_message){.type = WIRE_RELOADED, .reloaded = {.generation = 1}};
         ignore_result(link_send(handover->keeper_fd, &ready, NULL, 0));
+    }
+    if (strcmp(mode(), "greedy") == 0 && access("/state/greedy", F_OK) < 0) {
+        (void)close(open("/state/greedy", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        for (size_t i = 0; i < 1024; i++)
+            memset(malloc(MIB), 1, MIB);
+        report("not killed");
     }
     if (strcmp(mode(), "linger") == 0) {
         close_fd(&handover->keeper_fd);

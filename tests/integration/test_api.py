@@ -158,6 +158,7 @@ def bad_creations() -> None:
         ({"resource_limits": {"cpu": "1"}}, 400, "resource_limits.cpu: must be a number"),
         ({"resource_limits": {"memory_mb": 1.5}}, 400, "resource_limits.memory_mb: must be a whole number"),
         ({"resource_limits": {"memory_mb": 1 << 60}}, 400, "resource_limits.memory_mb"),
+        ({"resource_limits": {"disk_mb": 65537}}, 400, "resource_limits.disk_mb: must be at most 65536 here"),
         ({"resource_limits": []}, 400, "resource_limits: must be an object"),
         ({"resource_limits": {"swap": 1}}, 400, "resource_limits.swap"),
         ({"tools": ["shell_exec", "rocket"]}, 400, "tools[1]"),

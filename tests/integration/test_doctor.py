@@ -276,6 +276,16 @@ def capabilities() -> None:
 
 
 @case
+def run_says_why() -> None:
+    "hutch run names the capability that it lacks, and the step"
+    for name, step in (("CAP_SETPCAP", "zygote"), ("CAP_NET_ADMIN", "network"), ("CAP_SETUID", "clone")):
+        outcome = run("--", "true", preexec_fn=capability(CAPABILITIES[name]))
+        equal(f"status without {name}", outcome.status, 125)
+        contains(f"message without {name}", outcome.err, name, f"(step {step})", "Operation not permitted")
+        check("Broken pipe" not in outcome.err, outcome.err)
+
+
+@case
 def user_namespace() -> None:
     "root of a user namespace is not enough"
     told = report(program=["unshare", "--user", "--map-root-user", HUTCH])

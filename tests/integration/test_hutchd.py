@@ -2,7 +2,9 @@
 """hutchd: configuration, the gateway's confinement and restarts, sandboxes that outlive it, signals, and the end."""
 
 import contextlib
+import glob
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -29,6 +31,7 @@ from harness import (
     folder,
     main,
     place,
+    portion,
     quick,
     status_of,
 )
@@ -66,8 +69,11 @@ class Daemon:
         return self.log_path.read_text(errors="replace")
 
     def events(self, name: str) -> list[dict[str, str]]:
+        """Of hutchd's own: what others say is marked."""
         found = []
         for line in self.log.splitlines():
+            if not line.startswith("time="):
+                continue
             fields = dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)', line))
             if fields.get("event") == name and fields.get("program") == "hutchd":
                 found.append(fields)
@@ -265,7 +271,7 @@ def standard_error() -> None:
     with daemon() as one:
         one.ready()
         contains("standard error", os.readlink(f"/proc/{one.gateway()}/fd/2"), "pipe:")
-        contains("first credentials", one.log, "shown once", "\nhutchd:   API key   ", "\nhutchd:   admin password")
+        contains("first credentials", one.log, "shown once", "\ngateway:   API key   ", "\ngateway:   admin password")
         contains("its log", one.log, "program=hutch-gateway")
         # All of it is there before the gateway is said to be ready.
         check(one.log.index("admin password") < one.log.index("event=ready"), one.log)
@@ -278,10 +284,19 @@ def standard_error() -> None:
         os.kill(one.gateway(), signal.SIGKILL)
         one.wait_event("gateway-ended")
         said = one.log[: one.log.index("event=gateway-ended")]
-        contains("what it said", said, "\nred \\x1b[31m\n", "\nlast word\n")
+        contains("what it said", said, "\ngateway: red \\x1b[31m\n", "\ngateway: last word\n")
+        contains("what it imitated", said, "\ngateway: time=0 level=info program=hutchd event=imitated\n")
         lines = said.splitlines()
-        equal("the flood", sum(line.count("y") for line in lines if set(line) == {"y"}), 100_000)
+        flood = [line.removeprefix("gateway: ") for line in lines]
+        equal("the flood", sum(len(line) for line in flood if set(line) == {"y"}), 100_000)
         check(max(map(len, lines)) < 4096, "a line was not cut")
+        equal("its own", [line for line in lines if not line.startswith(("gateway: ", "time="))], [])
+    with daemon("logging: {format: json}\n", stand_in="noisy") as one:
+        one.wait_report("done")
+        eventually("what it imitated", lambda: "event=imitated" in one.log)
+        lines = [json.loads(line) for line in one.log.splitlines()]
+        imitated = [line for line in lines if "imitated" in str(line)]
+        equal("as JSON", [(line["source"], "program" in line) for line in imitated], [("gateway", False)])
 
 
 @case
@@ -308,6 +323,38 @@ def presets() -> None:
         contains("report", one.report()[0], "password=- key=k2")
 
 
+def memory_of(pid: int) -> bytes:
+    """What it can write to: its stack, on which the environment lies, its data and its heap."""
+    found = []
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            span, access = line.split()[:2]
+            first, last = (int(number, 16) for number in span.split("-"))
+            if access.startswith("rw") and last - first < 64 << 20:
+                memory.seek(first)
+                with contextlib.suppress(OSError):
+                    found.append(memory.read(last - first))
+    return b"".join(found)
+
+
+@case
+def forgotten() -> None:
+    "the first credentials are in nobody's environment or memory any more, not in hutchd's nor in its zygote's"
+    with daemon(HUTCH_ADMIN_PASSWORD="a secret that is long", HUTCH_API_KEY="another-key-of-16-and-more") as one:
+        one.ready()
+        children = pathlib.Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children").read_text().split()
+        check(len(children) >= 2, f"no zygote and gateway: {children}")
+        for pid in (one.process.pid, *map(int, children)):
+            environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+            check(b"secret that" not in environ and b"another-key" not in environ, f"credentials in {pid}: {environ}")
+            if pid != one.gateway() and not SANITIZED:
+                memory = memory_of(pid)
+                check(len(memory) > 4096, "no memory to look at")
+                check(b"secret that" not in memory and b"another-key" not in memory, f"credentials in {pid}")
+        left = [os.readlink(path) for path in pathlib.Path(f"/proc/{one.process.pid}/fd").iterdir()]
+        check(not any("presets" in name for name in left), f"hutchd still has them: {left}")
+
+
 @case
 def comes_back() -> None:
     "a gateway that was killed comes back, later each time; its listeners never close"
@@ -324,6 +371,19 @@ def comes_back() -> None:
         pauses = [int(event["restart_ms"]) for event in one.events("gateway-ended")]
         check(all(abs(a - b) <= 2 * SLOWNESS for a, b in zip(pauses, [100, 200, 400, 800])), f"pauses {pauses}")
         equal("signal", one.events("gateway-ended")[0]["signal"], "9")
+
+
+@case
+def deaf() -> None:
+    "a gateway that shut its listeners down leaves none of that to the next one"
+    with daemon(stand_in="deaf") as one:
+        one.wait_report("done")
+        equal("what it did", [line for line in one.report() if line.startswith("shutdown")], ["shutdown done"] * 2)
+        (port,) = one.ports
+        check(can_connect(port), "nobody listens any more")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(one.state / "api.sock"))
+        equal("reopened", one.events("listeners-reopened")[0]["count"], "2")
 
 
 @case
@@ -375,6 +435,69 @@ def goes_on() -> None:
         check("adopted 7" in one.report(), f"never adopted: {one.report()}")
         equal("output", hashlib.sha256(output.read_bytes()).hexdigest(), expected)
         equal("end", one.end(), 0)
+
+
+@case
+def silent() -> None:
+    "a gateway that was stopped is replaced within the time for an answer, and what runs goes on"
+    script = "echo one; while ! [ -e /workspace/go ]; do sleep 0.1; done & sleep 3; echo two; touch /workspace/go; exit 5"
+    with daemon(stand_in="exec", HUTCH_GATEWAY_ANSWER_SECONDS="1", HUTCH_TEST_SCRIPT=script) as one:
+        output = one.state / "gateway" / "output"
+        eventually("output", lambda: output.exists() and output.stat().st_size > 0)
+        stopped = one.gateway()
+        began = time.monotonic()
+        os.kill(stopped, signal.SIGSTOP)
+        contains("reason", one.wait_event("gateway-ended")[0]["reason"], "it has not answered for 1 s")
+        quick("the replacement", time.monotonic() - began, 4)
+        check(not alive(stopped), "it still lives")
+        one.wait_event("ready", 2)
+        one.wait_report("exit 5")
+        equal("output", output.read_text(), "one\ntwo\n")
+        equal("replaced", len(one.events("gateway-ended")), 1)
+    with daemon(HUTCH_GATEWAY_ANSWER_SECONDS="1") as one:
+        one.ready()
+        time.sleep(2.5)
+        equal("one that answers", one.events("gateway-ended"), [])
+
+
+def gateway_cgroups(one: Daemon) -> dict[str, pathlib.Path]:
+    """The folders of the gateway's cgroups, by controller; the unified one is ""."""
+    found = {}
+    for line in pathlib.Path(f"/proc/{one.gateway()}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        mount = "unified" if os.path.isdir("/sys/fs/cgroup/unified") else ""
+        found[controllers] = pathlib.Path("/sys/fs/cgroup") / (controllers or mount) / path.lstrip("/")
+    return found
+
+
+@case
+def enclosed() -> None:
+    "the gateway has a cgroup with its limits; a new configuration changes them, and its end is the end of all in it"
+    with daemon("gateway: {memory_mb: 512, max_processes: 100}\n") as one:
+        one.ready()
+        folders = gateway_cgroups(one)
+        hybrid = "memory" in folders
+        memory = folders["memory"] / "memory.limit_in_bytes" if hybrid else folders[""] / "memory.max"
+        processes = folders["pids" if hybrid else ""] / "pids.max"
+        check(all("-gateway" in folders[name].name for name in (("memory", "pids", "") if hybrid else ("",))), folders)
+        equal("memory", int(memory.read_text()), 512 << 20)
+        equal("processes", int(processes.read_text()), 101)
+        one.config.write_text("gateway: {memory_mb: 600}\n")
+        one.signal(signal.SIGHUP)
+        one.wait_event("reloaded")
+        equal("memory", int(memory.read_text()), 600 << 20)
+        os.kill(one.gateway(), signal.SIGKILL)
+        one.wait_event("ready", 2)
+        check(gateway_cgroups(one)[""] != folders[""], "the next one has the same")
+        check(not folders[""].exists() and not memory.exists(), "the last one's is still there")
+
+
+@case
+def too_large() -> None:
+    "a gateway that needs more memory than it may is started again, and the log says why"
+    with daemon("gateway: {memory_mb: 64}\n", stand_in="greedy") as one:
+        contains("reason", one.wait_event("gateway-ended")[0]["reason"], "more memory than gateway.memory_mb permits")
+        one.wait_event("ready", 2)
 
 
 @case
@@ -430,6 +553,87 @@ def shares() -> None:
     with daemon(f"shares: {{data: {{folder: {data}, access: ro}}}}\n", stand_in="shares") as one:
         one.wait_report("done")
         contains("read-only", one.report()[-2], "may only be read")
+
+
+@case
+def reclaims_aside() -> None:
+    "while the memory of a sandbox that has ended is being given back, the next one is made"
+    data = folder("cached")
+    with open(data / "large", "wb") as file:
+        file.truncate(1536 << 20)
+    gone = 0
+
+    def is_gone() -> bool:
+        nonlocal gone
+        left = glob.glob("/sys/fs/cgroup/memory/hutch/*-7") + glob.glob("/sys/fs/cgroup/hutch/*-7")
+        if not left:
+            gone = time.monotonic_ns()
+        return not left
+
+    with daemon(f"shares: {{data: {{folder: {data}, access: ro}}}}\n", stand_in="reclaim") as one:
+        one.wait_report("start")
+        eventually("the first", lambda: not is_gone())
+        opened: dict[int, set[int]] = {}
+
+        def look() -> bool:
+            for pid in helpers_of(one):
+                with contextlib.suppress(OSError):
+                    opened[pid] = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+            return is_gone()
+
+        eventually("its end", look, 30)
+        check(opened, "no helper was seen")
+        check(all(len(fds) <= 6 for fds in opened.values()), f"a helper has more than it needs: {opened}")
+        one.wait_report("done")
+        equal("told", [line for line in one.report() if line.startswith("heard")], ["heard GONE"])
+        (created,) = (int(line.split()[1]) for line in one.report() if line.startswith("created"))
+        check(created < gone, f"the next was made {(created - gone) / 1e6:.1f} ms after the last was gone")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@case
+def out_of_memory() -> None:
+    "a tenant that runs out of memory all the time is told of, and costs hutchd little of its time, with 300 neighbours"
+    with daemon(stand_in="oom", HUTCH_TEST_SANDBOXES=str(portion(300))) as one:
+        one.wait_report("done")
+        one.wait_report("heard OOM")
+        before, began = cpu_seconds(one.process.pid), time.monotonic()
+        time.sleep(1.5)
+        share = (cpu_seconds(one.process.pid) - before) / (time.monotonic() - began)
+        check(one.report().count("heard OOM") >= 3, "it does not run out of memory all the time")
+        check(share < 0.1, f"hutchd spent {share:.0%} of its time")
+
+
+@case
+def disk_sizes() -> None:
+    "a gateway gets no disk that is larger than the configuration permits; many at once are made one after the other"
+    with daemon("sandbox: {max_disk_mb: 64, resource_limits: {disk_mb: 64}}\nprofiles: {}\n", stand_in="disks") as one:
+        most = 0
+        while "done" not in one.report():
+            check(one.process.poll() is None, f"hutchd ended: {one.log}")
+            most = max(most, len(helpers_of(one)))
+        contains("refused", "\n".join(one.report()), "refused the disk is larger than the configuration permits (64 MiB)")
+        contains("made", "\n".join(one.report()), "made 40")
+        check(0 < most <= 12, f"{most} helpers at once")
+
+
+def helpers_of(one: Daemon) -> list[int]:
+    """Processes that are hutchd's own program and no sandbox to be, but for the first, the zygote."""
+
+    def marks(pid: int) -> tuple[str, str]:
+        return os.readlink(f"/proc/{pid}/exe"), os.readlink(f"/proc/{pid}/ns/user")
+
+    found = []
+    path = pathlib.Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children")
+    for pid in map(int, path.read_text().split()):
+        with contextlib.suppress(OSError):
+            if marks(pid) == marks(one.process.pid):
+                found.append(pid)
+    return found[1:]
 
 
 @case

@@ -275,6 +275,20 @@ bool config_is_beyond_loopback(const struct config *config)
     return false;
 }
 
+uint64_t config_largest_disk_mb(const struct config *config)
+{
+    uint64_t largest = config->sandbox.max_disk_mb;
+
+    if (config->sandbox.limits.disk_mb > largest)
+        largest = config->sandbox.limits.disk_mb;
+    for (size_t i = 0; i < config->profile_count; i++) {
+        uint64_t disk_mb = config->profiles[i].limits.disk_mb;
+        if (disk_mb != CONFIG_NOT_GIVEN && disk_mb > largest)
+            largest = disk_mb;
+    }
+    return largest;
+}
+
 static void check_template(const struct walk *walk, const char *key, const char *name)
 {
     struct config_hint hint = config_hint_init(name);

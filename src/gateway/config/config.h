@@ -99,10 +99,17 @@ struct config_server {
     uint64_t drain_seconds;
 };
 
+struct config_gateway {
+    uint64_t memory_mb;
+    uint64_t max_processes;
+    uint64_t answer_seconds;
+};
+
 struct config_sandbox {
     char *default_template;
     uint64_t max_concurrent;
     uint64_t max_execs;
+    uint64_t max_disk_mb;
     uint64_t idle_timeout_seconds; /* 0: never */
     struct config_limits limits;
     struct config_list command_blocklist; /* PCRE2 patterns that compile */
@@ -115,6 +122,7 @@ struct config_sandbox {
 
 struct config {
     struct config_server server;
+    struct config_gateway gateway;
     struct config_sandbox sandbox;
     struct config_profile *profiles;
     size_t profile_count;
@@ -164,6 +172,9 @@ void config_free(struct config *config);
 const struct config_profile *config_profile_find(const struct config *config, const char *name);
 const struct config_template *config_template_find(const struct config *config, const char *name);
 const struct config_share *config_share_find(const struct config *config, const char *name);
+
+/* Of all disks that a sandbox may have: by default, with a profile, or because a request asked for it. */
+uint64_t config_largest_disk_mb(const struct config *config);
 
 /* A listener is reachable from other machines: nothing may be served without credentials then. */
 bool config_is_beyond_loopback(const struct config *config);

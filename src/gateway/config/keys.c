@@ -50,6 +50,13 @@ const struct config_key config_keys[] = {
     {"server.drain_seconds", CONFIG_NUMBER, AT(server.drain_seconds), "10", 0, 3600, NULL,
      "How long running commands may go on after the daemon was asked to end."},
 
+    {"gateway.memory_mb", CONFIG_NUMBER, AT(gateway.memory_mb), "2048", 64, 16777216, NULL,
+     "Memory that the gateway, the process which serves requests, may use, in MiB; beyond it is started again."},
+    {"gateway.max_processes", CONFIG_NUMBER, AT(gateway.max_processes), "256", 32, 32768, NULL,
+     "Threads that the gateway may have."},
+    {"gateway.answer_seconds", CONFIG_NUMBER, AT(gateway.answer_seconds), "30", 1, 3600, NULL,
+     "A gateway that does not answer hutchd for so long is replaced; what runs goes on."},
+
     {"sandbox.default_template", CONFIG_NAME, AT(sandbox.default_template), "host", 0, 0, NULL,
      "Template of a sandbox that names none: host (this machine's /usr) or one of templates."},
     {"sandbox.max_concurrent", CONFIG_NUMBER, AT(sandbox.max_concurrent), "10", 1, 16384, NULL,
@@ -58,6 +65,8 @@ const struct config_key config_keys[] = {
      "Commands that run at once, in all sandboxes together."},
     {"sandbox.idle_timeout_seconds", CONFIG_NUMBER, AT(sandbox.idle_timeout_seconds), "0", 0, YEAR, NULL,
      "A sandbox in which nothing happened for so long is destroyed; 0: never."},
+    {"sandbox.max_disk_mb", CONFIG_NUMBER, AT(sandbox.max_disk_mb), "65536", 1, 8388608, NULL,
+     "Writable space that a request may ask for at most, in MiB."},
     {"sandbox.resource_limits.cpu", CONFIG_CPUS, AT(sandbox.limits.cpu_milli), "0.5", 10, 4096000, NULL,
      "CPUs per sandbox."},
     {"sandbox.resource_limits.memory_mb", CONFIG_NUMBER, AT(sandbox.limits.memory_mb), "512", 2, 16777216, NULL,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { LISTENERS_BYTES = 4096, FOLDERS_BYTES = 16384 };
+enum { LISTENERS_BYTES = 4096, FOLDERS_BYTES = 16384, MB_SHIFT = 20 };
 
 static int add(struct buf *strings, uint32_t *count, const char *text)
 {
@@ -73,7 +73,11 @@ int config_root_part_init(struct config_root_part *part, const struct config *co
                                .tls_key = wire_str(server->tls_key),
                                .drain_ms = server->drain_seconds * 1000,
                                .log_level = (uint8_t)config->logging_level,
-                               .log_format = (uint8_t)config->logging_format}},
+                               .log_format = (uint8_t)config->logging_format,
+                               .disk_max_bytes = config_largest_disk_mb(config) << MB_SHIFT,
+                               .gateway_memory_bytes = config->gateway.memory_mb << MB_SHIFT,
+                               .gateway_processes = (uint32_t)config->gateway.max_processes,
+                               .gateway_answer_ms = config->gateway.answer_seconds * 1000}},
         .listeners = buf_init(LISTENERS_BYTES),
         .templates = buf_init(FOLDERS_BYTES),
         .shares = buf_init(FOLDERS_BYTES),

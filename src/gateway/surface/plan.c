@@ -361,6 +361,9 @@ static int fill_settings(struct call *call, const struct plan_body *body, const 
     if (is_writable && (template_name == NULL || strcmp(template_name, "host") == 0))
         return error_set(err, ERROR_UNSUPPORTED, 0, "root: rw needs a template that is a folder, not host");
     plan->limits = choose_limits(&body->limits, profile, &config->sandbox.limits);
+    if (body->limits.disk_mb.given && plan->limits.disk_mb > config->sandbox.max_disk_mb)
+        return error_set(err, ERROR_INVALID, 0, "resource_limits.disk_mb: must be at most %llu here",
+                         (unsigned long long)config->sandbox.max_disk_mb);
     fill_class(&plan->limits, template_name, is_root, is_writable, &settings->class, &settings->limits);
     settings->idle_timeout_ms = idle * 1000;
     settings->lifetime_ms = plan->limits.timeout_seconds * 1000;

@@ -61,24 +61,41 @@ TEST(test_presets)
 
     (void)unsetenv("HUTCH_API_KEY");
     (void)unsetenv("HUTCH_ADMIN_PASSWORD");
-    assert_int_equal(environment_open_presets(&fd, &err), 0);
+    assert_int_equal(environment_take_presets(&fd, &err), 0);
     assert_int_equal(fd, -1);
     (void)setenv("HUTCH_API_KEY", "key", 1);
-    assert_int_equal(environment_open_presets(&fd, &err), 0);
+    assert_int_equal(environment_take_presets(&fd, &err), 0);
     assert_int_equal(pread(fd, text, sizeof text, 0), 5);
     assert_memory_equal(text, "\0key", 5);
     assert_true(write(fd, "x", 1) < 0);
     (void)close(fd);
+    /* Taken once. */
+    assert_null(getenv("HUTCH_API_KEY"));
+    assert_int_equal(environment_take_presets(&fd, &err), 0);
+    assert_int_equal(fd, -1);
     static char large[1026];
     memset(large, 'x', sizeof large - 1);
     (void)setenv("HUTCH_ADMIN_PASSWORD", large, 1);
-    assert_int_equal(environment_open_presets(&fd, &err), -EINVAL);
+    assert_int_equal(environment_take_presets(&fd, &err), -EINVAL);
+    assert_null(getenv("HUTCH_ADMIN_PASSWORD"));
+}
+
+TEST(test_wiped)
+{
+    static char variable[] = "HUTCH_ADMIN_PASSWORD=secret";
+    struct error err = {0};
+    int fd = -1;
+
+    assert_int_equal(putenv(variable), 0);
+    assert_int_equal(environment_take_presets(&fd, &err), 0);
+    assert_memory_equal(variable, "HUTCH_ADMIN_PASSWORD=\0\0\0\0\0\0", sizeof variable);
+    (void)close(fd);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_passed_on), cmocka_unit_test(test_too_many),
-                                       cmocka_unit_test(test_presets)};
+                                       cmocka_unit_test(test_presets), cmocka_unit_test(test_wiped)};
 
     return cmocka_run_group_tests_name("keeper/environment", tests, NULL, NULL);
 }

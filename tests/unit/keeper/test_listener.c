@@ -3,8 +3,12 @@
 #include "base/cleanup.h"
 #include "test.h"
 
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 TEST(test_addresses)
@@ -84,10 +88,96 @@ TEST(test_unix)
     assert_return_code(rmdir(folder), errno);
 }
 
+enum { SHUT_DOWN, FILTERED, TIED, FAR_AWAY, SMALL, IMPATIENT, SPOILED_COUNT };
+
+static void spoil(int fd, int how)
+{
+    struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog program = {.len = 1, .filter = &drop};
+    int r = 0;
+
+    switch (how) {
+    case SHUT_DOWN:
+        r = shutdown(fd, SHUT_RDWR);
+        break;
+    case FILTERED:
+        r = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+        break;
+    case TIED:
+        r = setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3);
+        break;
+    case FAR_AWAY:
+        r = setsockopt(fd, IPPROTO_IP, IP_MINTTL, &(int){255}, sizeof(int));
+        break;
+    case SMALL:
+        r = setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){1}, sizeof(int));
+        break;
+    default:
+        r = setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){1000}, sizeof(int));
+    }
+    assert_return_code(r, errno);
+}
+
+TEST(test_sound)
+{
+    static const char *const addresses[] = {"127.0.0.1:0", "[::1]:0"};
+    char address[LISTENER_PATH_SIZE];
+    struct error err = {0};
+    size_t before = test_open_fds();
+
+    for (size_t i = 0; i < COUNT(addresses); i++) {
+        for (int how = 0; how < SPOILED_COUNT; how++) {
+            int fd = -1;
+            if (listener_open(addresses[i], &fd, &err) < 0 || (i == 1 && how == FAR_AWAY)) {
+                close_fd(&fd);
+                continue;
+            }
+            listener_describe(fd, address, sizeof address);
+            assert_true(listener_is_sound(fd, address));
+            /* As the gateway does. */
+            assert_return_code(listen(fd, 128), errno);
+            assert_true(listener_is_sound(fd, address));
+            assert_false(listener_is_sound(fd, addresses[i]));
+            spoil(fd, how);
+            assert_row(addresses[i], !listener_is_sound(fd, address));
+            close_fd(&fd);
+        }
+    }
+    assert_false(listener_is_sound(-1, "127.0.0.1:80"));
+    assert_int_equal(test_open_fds(), before);
+}
+
+TEST(test_sound_unix)
+{
+    char folder[] = "/tmp/hutch-listener-XXXXXX";
+    char path[64];
+    struct error err = {0};
+    int fd = -1;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/sock", folder);
+    for (int how = SHUT_RD; how <= SHUT_RDWR; how++) {
+        if (how == SHUT_WR) /* which means nothing to one that listens */
+            continue;
+        assert_int_equal(listener_open_unix(path, 0, &fd, &err), 0);
+        assert_true(listener_is_sound(fd, path));
+        assert_return_code(shutdown(fd, how), errno);
+        assert_false(listener_is_sound(fd, path));
+        close_fd(&fd);
+    }
+    assert_int_equal(listener_open_unix(path, 0, &fd, &err), 0);
+    spoil(fd, SMALL);
+    assert_false(listener_is_sound(fd, path));
+    close_fd(&fd);
+    assert_return_code(unlink(path), errno);
+    assert_return_code(rmdir(folder), errno);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_addresses), cmocka_unit_test(test_in_use),
-                                       cmocka_unit_test(test_unix)};
+                                       cmocka_unit_test(test_unix), cmocka_unit_test(test_sound),
+                                       cmocka_unit_test(test_sound_unix)};
 
     return cmocka_run_group_tests_name("keeper/listener", tests, NULL, NULL);
 }

@@ -17,8 +17,9 @@ static void set_up(struct fixture *fixture)
 {
     struct error err = {0};
 
+    fixture->relay = RELAY_EMPTY;
     assert_int_equal(pipe2(fixture->ends, O_CLOEXEC | O_NONBLOCK), 0);
-    assert_int_equal(relay_open(&fixture->relay, fixture->ends[1], &fixture->write_fd, &err), 0);
+    assert_int_equal(relay_open(&fixture->relay, "gateway", fixture->ends[1], &fixture->write_fd, &err), 0);
 }
 
 static void tear_down(struct fixture *fixture)
@@ -49,13 +50,13 @@ TEST(test_lines)
     set_up(&fixture);
     say(&fixture, "one\ntwo\n\nth", 11);
     relay_some(&fixture.relay);
-    expect(&fixture, "one\ntwo\n\n");
+    expect(&fixture, "gateway: one\ngateway: two\ngateway: \n");
     say(&fixture, "ree", 3);
     relay_some(&fixture.relay);
     expect(&fixture, "");
     (void)close(fixture.write_fd);
     relay_some(&fixture.relay);
-    expect(&fixture, "three\n");
+    expect(&fixture, "gateway: three\n");
     assert_int_equal(fixture.relay.fd, -1);
     relay_some(&fixture.relay);
     tear_down(&fixture);
@@ -70,16 +71,35 @@ TEST(test_escaped)
     set_up(&fixture);
     say(&fixture, said, sizeof said - 1);
     relay_some(&fixture.relay);
-    expect(&fixture, "a\tb\\x1b[2J\\x0d\\x7f\\xc2\\x9b1\xc3\xa4\\xff\\x00z\n");
+    expect(&fixture, "gateway: a\tb\\x1b[2J\\x0d\\x7f\\xc2\\x9b1\xc3\xa4\\xff\\x00z\n");
     /* A character in two pieces is one; without its end it is none. */
     say(&fixture, "\xe2\x82", 2);
     relay_some(&fixture.relay);
     say(&fixture, "\xac\n\xe2\x82", 4);
     relay_some(&fixture.relay);
-    expect(&fixture, "\xe2\x82\xac\n");
+    expect(&fixture, "gateway: \xe2\x82\xac\n");
     (void)close(fixture.write_fd);
     relay_finish(&fixture.relay);
-    expect(&fixture, "\\xe2\\x82\n");
+    expect(&fixture, "gateway: \\xe2\\x82\n");
+    tear_down(&fixture);
+}
+
+/* What looks like a line of the keeper's own is not one, in either format. */
+TEST(test_marked)
+{
+    static const char said[] = "{\"program\":\"hutchd\"}\r\n\\\t\"}\n";
+    struct fixture fixture;
+
+    set_up(&fixture);
+    say(&fixture, "time=0 program=hutchd event=ready\n", 34);
+    relay_some(&fixture.relay);
+    expect(&fixture, "gateway: time=0 program=hutchd event=ready\n");
+    fixture.relay.format = LOG_FORMAT_JSON;
+    say(&fixture, said, sizeof said - 1);
+    relay_some(&fixture.relay);
+    expect(&fixture, "{\"source\":\"gateway\",\"line\":\"{\\\"program\\\":\\\"hutchd\\\"}\\\\x0d\"}\n"
+                     "{\"source\":\"gateway\",\"line\":\"\\\\\\t\\\"}\"}\n");
+    (void)close(fixture.write_fd);
     tear_down(&fixture);
 }
 
@@ -87,18 +107,55 @@ TEST(test_cut)
 {
     struct fixture fixture;
     char text[6000];
-    char want[sizeof text + 3];
+    char got[8192];
 
     set_up(&fixture);
     memset(text, 'x', sizeof text);
-    memset(want, 'x', sizeof want);
-    want[RELAY_LINE_MAX - 1] = '\n';
-    want[sizeof text + 1] = '\n';
-    want[sizeof text + 2] = '\0';
     say(&fixture, text, sizeof text);
     (void)close(fixture.write_fd);
     relay_finish(&fixture.relay);
-    expect(&fixture, want);
+    ssize_t n = read(fixture.ends[0], got, sizeof got);
+    char *end = memchr(got, '\n', (size_t)n);
+    assert_non_null(end);
+    assert_in_range(end - got, RELAY_LINE_MAX - 4, RELAY_LINE_MAX - 1);
+    assert_memory_equal(got, "gateway: x", 10);
+    assert_memory_equal(end, "\ngateway: x", 11);
+    assert_int_equal(n, sizeof text + 2 * 10);
+    tear_down(&fixture);
+}
+
+/* Of a flood comes a part, and how much was left out; and it does not come anew with the next service. */
+TEST(test_flood)
+{
+    enum { LINES = 65536, PER_WRITE = 512, LENGTH = 100, MOST_BYTES = 4 << 20 };
+    static char lines[PER_WRITE * LENGTH];
+    static char got[1 << 20];
+    struct fixture fixture;
+    struct error err = {0};
+    size_t total = 0;
+    ssize_t n;
+
+    set_up(&fixture);
+    memset(lines, 'y', sizeof lines);
+    for (size_t i = 0; i < PER_WRITE; i++)
+        lines[(i + 1) * LENGTH - 1] = '\n';
+    for (size_t i = 0; i < LINES / PER_WRITE; i++) {
+        say(&fixture, lines, sizeof lines);
+        for (size_t piece = 0; piece < sizeof lines / 1024; piece++) {
+            relay_some(&fixture.relay);
+            while ((n = read(fixture.ends[0], got, sizeof got)) > 0)
+                total += (size_t)n;
+        }
+    }
+    (void)close(fixture.write_fd);
+    relay_finish(&fixture.relay);
+    assert_in_range(total, 1 << 20, MOST_BYTES);
+    n = read(fixture.ends[0], got, sizeof got - 1);
+    got[n > 0 ? n : 0] = '\0';
+    assert_non_null(strstr(got, " lines left out: it says too much\n"));
+    assert_int_equal(relay_open(&fixture.relay, "gateway", fixture.ends[1], &fixture.write_fd, &err), 0);
+    assert_true(fixture.relay.room < 1 << 20);
+    (void)close(fixture.write_fd);
     tear_down(&fixture);
 }
 
@@ -118,7 +175,7 @@ TEST(test_stuck)
     while (read(fixture.ends[0], text, sizeof text) > 0)
         continue;
     relay_some(&fixture.relay);
-    expect(&fixture, "late\n");
+    expect(&fixture, "gateway: late\n");
     assert_int_equal(relay_wait(&fixture.relay).fd, fixture.relay.fd);
     (void)close(fixture.write_fd);
     tear_down(&fixture);
@@ -126,8 +183,9 @@ TEST(test_stuck)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_escaped),
-                                       cmocka_unit_test(test_cut), cmocka_unit_test(test_stuck)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines),  cmocka_unit_test(test_escaped),
+                                       cmocka_unit_test(test_marked), cmocka_unit_test(test_cut),
+                                       cmocka_unit_test(test_flood),  cmocka_unit_test(test_stuck)};
 
     return cmocka_run_group_tests_name("keeper/relay", tests, NULL, NULL);
 }

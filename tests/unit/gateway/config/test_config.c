@@ -227,8 +227,33 @@ TEST(test_file)
     assert_string_equal(wire->shares.data + strlen("data") + 1, "/srv/data");
     assert_string_equal(wire->unix_socket.text, "auto");
     assert_int_equal(wire->drain_ms, 10000);
+    assert_int_equal(wire->disk_max_bytes, 64ULL << 30);
+    assert_int_equal(wire->gateway_memory_bytes, 2ULL << 30);
+    assert_int_equal(wire->gateway_processes, 256);
+    assert_int_equal(wire->gateway_answer_ms, 30000);
     config_root_part_release(&part);
     config_free(config);
+}
+
+/* What the administrator gives is permitted; beyond it a request may ask for so much. */
+TEST(test_largest_disk)
+{
+    static const struct {
+        const char *text;
+        uint64_t largest;
+    } rows[] = {
+        {"", 65536},
+        {"sandbox: {max_disk_mb: 64}\n", 512},
+        {"sandbox: {max_disk_mb: 64}\nprofiles: {}\n", 256},
+        {"sandbox: {max_disk_mb: 300}\nprofiles: {}\n", 300},
+        {"sandbox: {max_disk_mb: 64}\nprofiles: {p: {resource_limits: {disk_mb: 70000}}}\n", 70000},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct config *config = load(rows[i].text, NULL);
+        assert_row(rows[i].text, config_largest_disk_mb(config) == rows[i].largest);
+        config_free(config);
+    }
 }
 
 static const struct {
@@ -395,15 +420,11 @@ TEST(test_environment_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_example_is_default),
-        cmocka_unit_test(test_manual),
-        cmocka_unit_test(test_every_key_counts),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_environment_refused),
+        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_example_is_default),
+        cmocka_unit_test(test_manual),      cmocka_unit_test(test_every_key_counts),
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_largest_disk),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_environment), cmocka_unit_test(test_environment_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
