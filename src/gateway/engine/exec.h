@@ -52,7 +52,7 @@ struct exec_settings {
     uint32_t open_files;
 };
 
-enum { EXEC_STREAM_CAP_MIN = 512 << 10, EXEC_CAP_MAX = 64 << 20 };
+enum { EXEC_STREAM_CAP_MIN = 2 << 20, EXEC_CAP_MAX = 64 << 20 };
 
 struct exec_result {
     enum exec_end end;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ACK_DUE = WIRE_WINDOW / 4 };
+enum { ACK_DUE = WIRE_WINDOW / 16 };
 
 static void remember_last(struct exec *exec, size_t stream, struct wire_bytes data)
 {
