@@ -401,9 +401,7 @@ void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data)
     if (exec_take(exec, stream, data) < 0) {
         exec->is_unrecorded = true;
         exec_kill(exec);
-        return;
     }
-    exec_record_output(exec);
 }
 
 void exec_abandon(struct exec *exec)

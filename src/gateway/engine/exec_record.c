@@ -15,6 +15,7 @@
 enum {
     SPOOL_RATE = 256 << 10, /* bytes in a second */
     STORE_AT_ONCE = 1 << 20,
+    PIECE_BYTES = 64 << 10,
 };
 
 /* How many bytes at the end of a stream that was cut off are the start of a character. */
@@ -84,9 +85,10 @@ static void output_is_recorded(struct record *record, int status)
         return;
     }
     exec_record_output(exec);
+    /* First to init: it goes on printing while followers are given what there is. */
     if (status == 0) {
-        exec_tell(exec);
         exec_acknowledge(exec);
+        exec_tell(exec);
     }
 }
 
@@ -114,7 +116,7 @@ static void store_pieces(struct exec *exec, struct record *record)
     if (record != NULL)
         record->seq = until;
     while (ring_read(&exec->ring, exec->stored, until, &piece) > 0) {
-        piece.length = piece.length < EXEC_CHUNK_MAX ? piece.length : EXEC_CHUNK_MAX;
+        piece.length = piece.length < PIECE_BYTES ? piece.length : PIECE_BYTES;
         struct recorder_output output = output_of(exec, &piece);
         exec->stored = piece.seq + piece.length;
         bool is_last = record != NULL && exec->stored == until;
