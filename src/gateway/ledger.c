@@ -2,13 +2,19 @@
 
 #include "gateway/engine/table.h"
 #include "gateway/store/batch.h"
+#include "gateway/store/spool.h"
+#include "gateway/store/spool_file.h"
 #include "gateway/surface/writer.h"
+#include "wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SETTINGS_MAX = 512 << 10, OWNER_SIZE = 65, COMMAND_MAX = 4 << 20 };
+
+_Static_assert((int)RECORDER_PIECES <= (int)SPOOL_PIECES_MAX && EXEC_STREAMS * (int)WIRE_WINDOW <= (int)SPOOL_SLACK,
+               "what is not recorded fits into one write");
 
 /* A sandbox or an exec that has a row. */
 struct known {
@@ -291,22 +297,66 @@ static void record_exec(void *context, const struct recorder_exec *exec, recorde
     submit(entry, batch);
 }
 
+static struct store_output row_of(const struct recorder_output *output)
+{
+    return (struct store_output){.exec = output->exec,
+                                 .stream = output->stream == EXEC_STDOUT ? 1 : 2,
+                                 .offset = output->offset,
+                                 .position = output->seq,
+                                 .data = output->data,
+                                 .length = output->length,
+                                 .keep_bytes = output->seq + output->length - output->keep_from};
+}
+
 static void record_output(void *context, const struct recorder_output *output, recorder_done done, void *request)
 {
     struct ledger *ledger = context;
     struct entry *entry = make_entry(ledger, done, request);
     struct batch *batch = batch_new(ledger->store);
-    struct store_output row = {.exec = output->exec,
-                               .stream = output->stream == EXEC_STDOUT ? 1 : 2,
-                               .offset = output->offset,
-                               .position = output->seq,
-                               .data = output->data,
-                               .length = output->length,
-                               .keep_bytes = output->seq + output->length - output->keep_from};
+    struct store_output row = row_of(output);
 
     if (batch != NULL)
         batch_add_output(batch, &row);
     submit(entry, batch);
+}
+
+/* A spool of the store's, and the ledger that answers for it. */
+struct recorder_spool {
+    struct ledger *ledger;
+    struct spool *spool;
+};
+
+static struct recorder_spool *make_spool(void *context, const char *exec, uint64_t cap)
+{
+    struct ledger *ledger = context;
+    struct recorder_spool *made = malloc(sizeof *made);
+
+    if (made == NULL)
+        return NULL;
+    *made = (struct recorder_spool){.ledger = ledger, .spool = spool_new(ledger->store, exec, cap)};
+    if (made->spool == NULL) {
+        free(made);
+        return NULL;
+    }
+    return made;
+}
+
+static void write_spool(struct recorder_spool *spool, const struct recorder_output *pieces, size_t count,
+                        recorder_done done, void *request)
+{
+    struct entry *entry = make_entry(spool->ledger, done, request);
+    struct store_output rows[RECORDER_PIECES];
+
+    for (size_t i = 0; i < count; i++)
+        rows[i] = row_of(&pieces[i]);
+    if (!spool_write(spool->spool, rows, count, recorded, entry))
+        answer_later(entry, spool->ledger->loop, -ENOMEM);
+}
+
+static void end_spool(struct recorder_spool *spool, bool remove)
+{
+    spool_free(spool->spool, remove);
+    free(spool);
 }
 
 static const char *end_name(const struct exec_result *result)
@@ -378,8 +428,14 @@ int ledger_new(struct store *store, uv_loop_t *loop, struct ledger **ret_ledger,
     }
     ledger->store = store;
     ledger->loop = loop;
-    ledger->recorder = (struct recorder){
-        .context = ledger, .sandbox = record_sandbox, .exec = record_exec, .output = record_output, .end = record_end};
+    ledger->recorder = (struct recorder){.context = ledger,
+                                         .sandbox = record_sandbox,
+                                         .exec = record_exec,
+                                         .output = record_output,
+                                         .end = record_end,
+                                         .spool = make_spool,
+                                         .spool_write = write_spool,
+                                         .spool_end = end_spool};
     *ret_ledger = ledger;
     return 0;
 }

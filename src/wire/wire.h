@@ -23,7 +23,7 @@ enum {
     WIRE_HEADER_SIZE = 8,
     WIRE_FRAME_MAX = 65536,
     WIRE_DATA_MAX = 61440,      /* bytes in one STDIN, STDOUT or STDERR frame */
-    WIRE_WINDOW = 131072,       /* unacknowledged bytes per stream */
+    WIRE_WINDOW = 524288,       /* unacknowledged bytes per stream */
     WIRE_STRINGS_MAX = 1048576, /* arguments and environment of one EXEC, all frames together */
     WIRE_DIRS_MAX = 16,
     WIRE_LISTENERS_MAX = 16, /* not counting the unix socket */

@@ -6,7 +6,7 @@
  *     bench-api PORT KEY node SAMPLES             node -v, and a new sandbox with node -v in it
  *     bench-api PORT KEY sustained CLIENTS MS     create, true, destroy, as often as possible
  *     bench-api PORT KEY burst CLIENTS            so many at once, each one new sandbox with true in it
- *     bench-api PORT KEY output MIB               a command's output, and the same through a pipe
+ *     bench-api PORT KEY output MIB TURNS         a command's output, and the same through a pipe: medians
  *     bench-api PORT KEY crowd LIVE SAMPLES       live and fresh once more, while so many others are idle
  *
  * Each kind of sample takes turns with its bare counterpart. Prints one JSON object of lists of nanoseconds, or of
@@ -25,7 +25,15 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { SAMPLES_MAX = 100000, CLIENTS_MAX = 256, LIVE_MAX = 16000, ID_SIZE = 64, WARM_UP = 5, OUTPUT_SECONDS = 120 };
+enum {
+    SAMPLES_MAX = 100000,
+    CLIENTS_MAX = 256,
+    LIVE_MAX = 16000,
+    ID_SIZE = 64,
+    WARM_UP = 5,
+    OUTPUT_SECONDS = 120,
+    TURNS_MAX = 32
+};
 
 #define SANDBOXES "/api/v1/sandboxes"
 
@@ -277,38 +285,59 @@ static int pipe_rate(const char *count, double *ret_rate, struct error *err)
     return 0;
 }
 
-static int measure_output(struct bench *bench, uint64_t mib, struct error *err)
+/* The same in a sandbox, over the door, from the start of the command to the last byte. */
+static int door_rate(struct bench *bench, const char *id, const char *count, double *ret_rate, struct error *err)
 {
-    char id[ID_SIZE];
     char exec[ID_SIZE];
     char path[256];
     char json[256];
-    char count[32];
     uint64_t bytes = 0;
-    double bare = 0;
-    int r = create(&bench->door, id, err);
 
-    (void)snprintf(count, sizeof count, "%llu", (unsigned long long)mib << 20);
-    if (r == 0)
-        r = pipe_rate(count, &bare, err);
     (void)snprintf(path, sizeof path, SANDBOXES "/%s/execs", id);
     (void)snprintf(json, sizeof json,
                    "{\"argv\": [\"head\", \"-c\", \"%s\", \"/dev/zero\"], \"wait\": false, \"timeout_seconds\": %d}",
                    count, OUTPUT_SECONDS);
     uint64_t start_ns = clock_now_ns();
-    if (r == 0)
-        r = door_call(&bench->door, "POST", path, json, 201, err);
+    int r = door_call(&bench->door, "POST", path, json, 201, err);
     if (r == 0)
         r = door_word(&bench->door, "id", exec, sizeof exec, err);
     (void)snprintf(path, sizeof path, "/api/v1/execs/%s/output?follow=true", exec);
     if (r == 0)
         r = door_count(&bench->door, path, &bytes, err);
-    double ours = (double)bytes * 1e3 / (double)(clock_now_ns() - start_ns);
-    if (r == 0 && bytes != mib << 20)
+    *ret_rate = (double)bytes * 1e3 / (double)(clock_now_ns() - start_ns);
+    if (r == 0 && bytes != strtoull(count, NULL, 10))
         r = error_set(err, ERROR_PROTOCOL, 0, "%llu bytes came of %s", (unsigned long long)bytes, count);
-    if (r == 0)
-        (void)printf("{\"pipe_mb_per_second\": %.0f, \"ours_mb_per_second\": %.0f}\n", bare, ours);
-    return r < 0 ? r : destroy(&bench->door, id, err);
+    return r;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double difference = *(const double *)a - *(const double *)b;
+
+    return (difference > 0) - (difference < 0);
+}
+
+static int measure_output(struct bench *bench, uint64_t mib, size_t turns, struct error *err)
+{
+    double bare[TURNS_MAX];
+    double ours[TURNS_MAX];
+    char id[ID_SIZE];
+    char count[32];
+
+    turns = turns < 1 ? 1 : turns > TURNS_MAX ? TURNS_MAX : turns;
+    int r = create(&bench->door, id, err);
+    (void)snprintf(count, sizeof count, "%llu", (unsigned long long)mib << 20);
+    for (size_t i = 0; r == 0 && i < turns; i++) {
+        r = pipe_rate(count, &bare[i], err);
+        if (r == 0)
+            r = door_rate(bench, id, count, &ours[i], err);
+    }
+    if (r < 0)
+        return r;
+    qsort(bare, turns, sizeof *bare, compare);
+    qsort(ours, turns, sizeof *ours, compare);
+    (void)printf("{\"pipe_mb_per_second\": %.0f, \"ours_mb_per_second\": %.0f}\n", bare[turns / 2], ours[turns / 2]);
+    return destroy(&bench->door, id, err);
 }
 
 static void print_samples(const struct bench *bench, const char *prefix, const char *end)
@@ -354,7 +383,7 @@ static int measure(struct bench *bench, const char *kind, unsigned long first, u
     if (strcmp(kind, "sustained") == 0)
         return together(bench, first, second, err);
     if (strcmp(kind, "output") == 0)
-        return measure_output(bench, first, err);
+        return measure_output(bench, first, second, err);
     if (strcmp(kind, "crowd") == 0)
         return crowd(bench, first, second, err);
     if (strcmp(kind, "live") == 0)

@@ -82,7 +82,7 @@ def measure(build: pathlib.Path, work: pathlib.Path, tool: Callable[..., dict], 
             "sustained": {clients: ask("sustained", clients, 1000 if quick else 5000)["per_second"]
                           for clients in (1, 8, 64)},
             "burst": report.summary(ask("burst", 100)["ours"]),
-            "output": ask("output", 64 if quick else 512),
+            "output": ask("output", *((64, 3) if quick else (512, 7))),
             "crowds": {},
         }
         for live in crowds:

@@ -26,6 +26,8 @@ void exec_unref(struct exec *exec)
 {
     if (--exec->refs > 0)
         return;
+    if (exec->spool != NULL)
+        exec->engine->recorder->spool_end(exec->spool, false);
     ring_release(&exec->ring);
     free(exec->input);
     free(exec);
@@ -368,7 +370,7 @@ int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, stru
         }
         exec->recorded = exec->ring.next;
     }
-    exec->recorded = exec->recording = exec->ring.next;
+    exec->recorded = exec->recording = exec->stored = exec->seq_at_tick = exec->ring.next;
     memcpy(exec->recorded_offsets, adopted->offsets, sizeof exec->recorded_offsets);
     memcpy(exec->recording_offsets, adopted->offsets, sizeof exec->recording_offsets);
     memcpy(exec->channel.received, adopted->offsets, sizeof exec->channel.received);
@@ -399,9 +401,7 @@ void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data)
     if (exec_take(exec, stream, data) < 0) {
         exec->is_unrecorded = true;
         exec_kill(exec);
-        return;
     }
-    exec_record_output(exec);
 }
 
 void exec_abandon(struct exec *exec)

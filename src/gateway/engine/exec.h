@@ -52,7 +52,7 @@ struct exec_settings {
     uint32_t open_files;
 };
 
-enum { EXEC_STREAM_CAP_MIN = 512 << 10, EXEC_CAP_MAX = 64 << 20 };
+enum { EXEC_STREAM_CAP_MIN = 2 << 20, EXEC_CAP_MAX = 64 << 20 };
 
 struct exec_result {
     enum exec_end end;
@@ -128,7 +128,7 @@ void exec_detach(struct exec *exec);
 /* Kill it if need be, and forget its result once it has ended. */
 void exec_forget(struct exec *exec);
 
-enum { EXEC_CHUNK_MAX = 64 << 10 };
+enum { EXEC_CHUNK_MAX = 256 << 10 };
 
 /* A piece of output, at most EXEC_CHUNK_MAX bytes; the view lives until the caller returns to the loop. */
 struct exec_chunk {

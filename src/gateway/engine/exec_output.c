@@ -1,15 +1,14 @@
 /*
- * An exec's output on its way: from init into the ring, from there to the recorder, and only then to followers and, as
- * an acknowledgement, back to init. So at most a window of each stream is not recorded, and init has it.
+ * An exec's output on its way: from init into the ring, from there to the recorder (exec_record.c), and only then to
+ * followers and, as an acknowledgement, back to init. So at most a window of each stream is not recorded, and init has
+ * it.
  */
 #include "gateway/engine/internal.h"
-
-#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ACK_DUE = WIRE_WINDOW / 4 };
+enum { ACK_DUE = WIRE_WINDOW / 16 };
 
 static void remember_last(struct exec *exec, size_t stream, struct wire_bytes data)
 {
@@ -27,115 +26,6 @@ int exec_take(struct exec *exec, size_t stream, struct wire_bytes data)
         return 0;
     remember_last(exec, stream, data);
     return ring_append(&exec->ring, stream, data.data, data.length, exec->recorded);
-}
-
-/* How many bytes at the end of a stream that was cut off are the start of a character. */
-static uint8_t broken_end(const struct exec *exec, size_t stream)
-{
-    uint64_t received = exec->channel.received[stream];
-    size_t have = received < sizeof exec->last[stream] ? (size_t)received : sizeof exec->last[stream];
-    const uint8_t *last = exec->last[stream] + sizeof exec->last[stream] - have;
-
-    return (uint8_t)(have - utf8_cut(last, have));
-}
-
-static void finish_result(struct exec *exec)
-{
-    struct exec_result *result = &exec->result;
-
-    result->timed_out = exec->is_timed_out;
-    result->oom = exec->is_oom;
-    result->killed = exec->is_killed;
-    result->truncated = exec->mode == EXEC_STREAM && exec->ring.first > 0;
-    for (size_t i = 0; i < EXEC_STREAMS; i++) {
-        bool is_cut = exec->mode == EXEC_COLLECT && result->totals[i] > exec->channel.received[i];
-        exec->cut[i] = is_cut ? broken_end(exec, i) : 0;
-        result->kept[i] = exec->channel.received[i] - exec->cut[i];
-        result->truncated = result->truncated || is_cut;
-    }
-}
-
-static void output_is_recorded(struct record *record, int status)
-{
-    struct exec *exec = record->exec;
-
-    exec->is_output_recording = false;
-    if (status < 0) {
-        exec->is_unrecorded = true;
-        exec_kill(exec);
-        exec_tell(exec);
-        return;
-    }
-    exec->recorded = record->seq;
-    memcpy(exec->recorded_offsets, exec->recording_offsets, sizeof exec->recorded_offsets);
-    exec_record_output(exec);
-    exec_tell(exec);
-    exec_acknowledge(exec);
-}
-
-/* All that has come since the last time, in one go; the last piece brings the answer. */
-static void record_pieces(struct exec *exec, struct record *record)
-{
-    const struct recorder *recorder = exec->engine->recorder;
-    struct ring_piece piece;
-
-    while (ring_read(&exec->ring, exec->recording, UINT64_MAX, &piece) > 0) {
-        struct recorder_output output = {.exec = exec->id,
-                                         .seq = piece.seq,
-                                         .stream = (enum exec_stream)piece.stream,
-                                         .offset = piece.offset,
-                                         .data = piece.data,
-                                         .length = piece.length,
-                                         .keep_from = exec->ring.first};
-        exec->recording = piece.seq + piece.length;
-        bool is_last = record != NULL && exec->recording == exec->ring.next;
-        recorder->output(recorder->context, &output, is_last ? record_finished : NULL, is_last ? record : NULL);
-    }
-    memcpy(exec->recording_offsets, exec->ring.offsets, sizeof exec->recording_offsets);
-}
-
-void exec_record_output(struct exec *exec)
-{
-    if (exec->is_output_recording || exec->is_unrecorded || exec->recording == exec->ring.next)
-        return;
-    struct record *record = record_new(exec->engine, NULL, exec, output_is_recorded);
-    if (record == NULL) {
-        exec->is_unrecorded = true;
-        exec_kill(exec);
-        return;
-    }
-    record->seq = exec->ring.next;
-    exec->is_output_recording = true;
-    record_pieces(exec, record);
-}
-
-static void end_is_recorded(struct record *record, int status)
-{
-    struct exec *exec = record->exec;
-
-    exec->is_unrecorded = exec->is_unrecorded || status < 0;
-    if (status == 0)
-        exec->recorded = exec->recording;
-    exec_finished(exec);
-}
-
-void exec_record_end(struct exec *exec)
-{
-    const struct recorder *recorder = exec->engine->recorder;
-
-    finish_result(exec);
-    /* What was never recorded as started has no end. */
-    bool has_start = !exec->is_unrecorded || exec->is_recorded;
-    struct record *record = has_start ? record_new(exec->engine, NULL, exec, end_is_recorded) : NULL;
-    if (record == NULL) {
-        exec->is_unrecorded = true;
-        exec_finished(exec);
-        return;
-    }
-    if (!exec->is_unrecorded)
-        record_pieces(exec, NULL);
-    struct recorder_end end = {.exec = exec->id, .result = &exec->result, .ended_ms = engine_wall_ms()};
-    recorder->end(recorder->context, &end, record_finished, record);
 }
 
 /* The follower that is furthest behind, of those the command has to wait for. */

@@ -1,6 +1,6 @@
 #include "gateway/engine/guest.h"
 
-enum { ERRNO_MAX = 4095, EXIT_CODE_MAX = 255, SIGNAL_MAX = 64, SKIPPED_MAX = 16 * WIRE_WINDOW };
+enum { ERRNO_MAX = 4095, EXIT_CODE_MAX = 255, SIGNAL_MAX = 64, SKIPPED_MAX = 4 * WIRE_WINDOW };
 
 #define FILE_BIT (UINT64_C(1) << 31)
 

@@ -94,6 +94,8 @@ static void ready(uv_poll_t *poll, int status, int events)
     if ((events & UV_READABLE) != 0) {
         for (int i = 0; i < FRAMES_AT_ONCE && link->is_open && hear_one(link) > 0; i++)
             continue;
+        if (link->is_open)
+            link->heard_all(link->owner);
     }
 }
 

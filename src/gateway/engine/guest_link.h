@@ -21,7 +21,8 @@ struct guest_link {
     uint8_t *frame; /* WIRE_FRAME_MAX bytes, the engine's */
     void *owner;
     void (*heard)(void *owner, const struct guest_event *event);
-    void (*drained)(void *owner); /* nothing waits to be sent any more */
+    void (*heard_all)(void *owner); /* that was there, or enough for once */
+    void (*drained)(void *owner);   /* nothing waits to be sent any more */
     /* -EBADMSG: it said what it may not; 0: it has gone. It is not listened to any more. */
     void (*ended)(void *owner, int status);
 };

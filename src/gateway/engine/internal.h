@@ -152,6 +152,9 @@ struct exec {
     bool is_recorded;
     bool is_counting; /* it waits to hear whether memory ran out */
     bool is_output_recording;
+    bool is_spooling; /* its output goes to the spool. If not, but there is one: that is being recorded */
+    bool is_spool_refused;
+    bool is_end_due;    /* it has ended, which is recorded after its output */
     bool is_unrecorded; /* recording failed: nobody can be told how it ended */
     bool is_held;       /* it waits for a follower */
     bool is_killed;
@@ -172,7 +175,10 @@ struct exec {
     struct guest_channel channel;
     struct ring ring;
     uint64_t recorded;  /* seq */
-    uint64_t recording; /* seq up to which the recorder was asked */
+    uint64_t recording; /* seq up to which the recorder was asked, one way or the other */
+    uint64_t stored;    /* seq up to which it was asked but for the spool */
+    uint64_t seq_at_tick;
+    struct recorder_spool *spool;
     uint64_t recorded_offsets[EXEC_STREAMS];
     uint64_t recording_offsets[EXEC_STREAMS];
     size_t kept_bytes;
@@ -195,6 +201,7 @@ struct record {
     exec_done exec_done;
     void *data;
     uint64_t seq;
+    bool is_spool;
 };
 
 struct event_subscriber {
@@ -344,10 +351,13 @@ void exec_forget_oldest(struct engine *engine);
 void exec_ran_out_of_memory(struct sandbox *sandbox);
 void exec_end_half_alive(struct sandbox *sandbox);
 
-/* exec_output.c */
-_must_use_ int exec_take(struct exec *exec, size_t stream, struct wire_bytes data);
+/* exec_record.c */
 void exec_record_output(struct exec *exec);
 void exec_record_end(struct exec *exec);
+void exec_check_pace(struct exec *exec);
+
+/* exec_output.c */
+_must_use_ int exec_take(struct exec *exec, size_t stream, struct wire_bytes data);
 void exec_acknowledge(struct exec *exec);
 void exec_tell(struct exec *exec);
 void exec_drop_stalled(struct exec *exec, uint64_t now);

@@ -13,6 +13,8 @@
 #include "gateway/engine/exec.h"
 #include "gateway/engine/sandbox.h"
 
+enum { RECORDER_PIECES = 64 };
+
 typedef void (*recorder_done)(void *request, int status);
 
 /* A sandbox as it is now: new, or changed. Everything that sandbox_adopt() wants back. */
@@ -56,10 +58,28 @@ struct recorder_end {
     uint64_t ended_ms;
 };
 
+/*
+ * A place for output that comes faster than it can be recorded one by one. What was written to it is recorded, and
+ * found again after the end of this process, until it is ended.
+ */
+struct recorder_spool;
+
 struct recorder {
     void *context;
     void (*sandbox)(void *context, const struct recorder_sandbox *sandbox, recorder_done done, void *request);
     void (*exec)(void *context, const struct recorder_exec *exec, recorder_done done, void *request);
     void (*output)(void *context, const struct recorder_output *output, recorder_done done, void *request);
     void (*end)(void *context, const struct recorder_end *end, recorder_done done, void *request);
+
+    /* For the newest `cap` bytes of an exec's output. NULL: there is none to be had. May be NULL itself. */
+    struct recorder_spool *(*spool)(void *context, const char *exec, uint64_t cap);
+    /*
+     * Up to RECORDER_PIECES pieces and two windows of bytes that follow one another. One write at a time, and their
+     * data stays where it is until `done`. When one fails, output() still has to be tried with all that it was not
+     * given.
+     */
+    void (*spool_write)(struct recorder_spool *spool, const struct recorder_output *pieces, size_t count,
+                        recorder_done done, void *request);
+    /* `remove`: output() was given what is kept of it, and all of that is recorded. */
+    void (*spool_end)(struct recorder_spool *spool, bool remove);
 };

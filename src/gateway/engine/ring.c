@@ -78,6 +78,11 @@ static int grow(struct ring *ring, size_t wanted)
     return 0;
 }
 
+int ring_settle(struct ring *ring)
+{
+    return ring->room < ring->cap ? grow(ring, ring->cap) : 0;
+}
+
 static int grow_runs(struct ring *ring)
 {
     size_t room = ring->run_room > 0 ? ring->run_room * 2 : RUNS_FIRST;

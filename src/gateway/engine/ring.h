@@ -53,6 +53,9 @@ void ring_start_at(struct ring *ring, uint64_t seq, const uint64_t offsets[RING_
  */
 _must_use_ int ring_append(struct ring *ring, size_t stream, const uint8_t *data, size_t length, uint64_t pinned);
 
+/* From now on the bytes stay where they are in memory for as long as they are kept. -ENOMEM. */
+_must_use_ int ring_settle(struct ring *ring);
+
 /* What lies from `seq` on, below `until`: 1, or 0 when there is nothing. */
 _must_use_ int ring_read(const struct ring *ring, uint64_t seq, uint64_t until, struct ring_piece *ret_piece);
 

@@ -46,6 +46,17 @@ static void guest_heard(void *owner, const struct guest_event *event)
     }
 }
 
+/* Frames that came together are recorded together. */
+static void guest_heard_all(void *owner)
+{
+    struct sandbox *sandbox = owner;
+
+    for (struct exec *exec = sandbox->execs, *next; exec != NULL; exec = next) {
+        next = exec->next;
+        exec_record_output(exec);
+    }
+}
+
 static void guest_drained(void *owner)
 {
     struct sandbox *sandbox = owner;
@@ -83,6 +94,7 @@ int sandbox_open_link(struct sandbox *sandbox, int fd)
     sandbox->link.frame = engine->frame;
     sandbox->link.owner = sandbox;
     sandbox->link.heard = guest_heard;
+    sandbox->link.heard_all = guest_heard_all;
     sandbox->link.drained = guest_drained;
     sandbox->link.ended = guest_ended;
     int r = guest_link_open(&sandbox->link, engine->loop, fd, engine->options.start);

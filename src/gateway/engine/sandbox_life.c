@@ -342,6 +342,7 @@ void sandbox_tick(struct sandbox *sandbox, uint64_t now)
         next = exec->next;
         if (exec->is_held)
             exec_drop_stalled(exec, now);
+        exec_check_pace(exec);
     }
     exec_end_half_alive(sandbox);
     if (state_is_live(sandbox->state) || sandbox->ended_at == 0)

@@ -129,9 +129,8 @@ static int trim_output(struct applier *applier, int64_t row, const struct store_
     return RUN(applier, TRIM_OUTPUT, values, NULL, err);
 }
 
-static int add_output(struct applier *applier, const struct op *op, struct error *err)
+int apply_output(struct applier *applier, const struct store_output *o, struct error *err)
 {
-    const struct store_output *o = &op->output;
     int64_t row = 0;
     uint64_t end = 0;
     uint8_t previous[STORE_HASH_BYTES];
@@ -150,6 +149,20 @@ static int add_output(struct applier *applier, const struct op *op, struct error
                                    HASH(previous), HASH(hash),     B(o->data, o->length)};
     r = RUN(applier, ADD_OUTPUT, values, NULL, err);
     return r == 0 ? trim_output(applier, row, o, err) : r;
+}
+
+int apply_output_end(struct applier *applier, const char *exec, uint64_t *ret_end, struct error *err)
+{
+    uint8_t hash[STORE_HASH_BYTES];
+    int64_t row = 0;
+    int r = find_exec(applier, exec, &row, err);
+
+    return r == 0 ? find_last_output(applier, row, ret_end, hash, err) : r;
+}
+
+static int add_output(struct applier *applier, const struct op *op, struct error *err)
+{
+    return apply_output(applier, &op->output, err);
 }
 
 static int add_audit(struct applier *applier, struct op *op, struct error *err)

@@ -20,6 +20,10 @@ _must_use_ int apply_load_chain(struct applier *applier, struct error *err);
 /* -EEXIST, -ENOENT: this batch can't be recorded, others can. The transaction then has a part of it in it. */
 _must_use_ int apply_batch(struct applier *applier, struct batch *batch, struct error *err);
 
+/* A piece of output by itself, and where the next one would start. -ENOENT: no such exec. */
+_must_use_ int apply_output(struct applier *applier, const struct store_output *output, struct error *err);
+_must_use_ int apply_output_end(struct applier *applier, const char *exec, uint64_t *ret_end, struct error *err);
+
 /* Before the commit, when the log has grown. */
 _must_use_ int apply_save_head(struct applier *applier, struct error *err);
 

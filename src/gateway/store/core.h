@@ -1,9 +1,10 @@
 /*
  * core: the store from the inside, for its own files.
  *
- * Four threads beside the loop's: the writer commits everything that came in while it committed, the reader answers
- * queries one after the other, the syncer makes durable what was committed, the checkpointer moves the log into the
- * database. Calls go to the first two through queues and come back through one list and a uv_async.
+ * Five threads beside the loop's: the writer commits everything that came in while it committed, the reader answers
+ * queries one after the other, the spooler writes what is too much for the writer into files, the syncer makes durable
+ * what was committed, the checkpointer moves the log into the database. Calls go to the first three through queues and
+ * come back through one list and a uv_async.
  */
 #pragma once
 
@@ -15,6 +16,8 @@
 #include "gateway/store/store.h"
 
 #include <stdatomic.h>
+
+#define SPOOL_FOLDER "spool"
 
 struct prune;
 
@@ -39,11 +42,14 @@ struct store {
 
     struct queue writes;
     struct queue reads;
+    struct queue spools;
     pthread_t writer_thread;
     pthread_t reader_thread;
+    pthread_t spooler_thread;
     pthread_t closer_thread;
     bool writer_runs;
     bool reader_runs;
+    bool spooler_runs;
     bool closer_runs;
     struct database writer;
     struct database reader;
@@ -77,3 +83,4 @@ void core_get_failure(struct store *store, struct error *ret_failure);
 
 void *writer_main(void *store);
 void *reader_main(void *store);
+void *spooler_main(void *store);

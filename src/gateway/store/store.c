@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "gateway/store/core.h"
 #include "gateway/store/prune.h"
+#include "gateway/store/recover.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -69,6 +70,11 @@ static void count(struct store *store, const struct store_call *call, int sign)
         uv_unref((uv_handle_t *)&store->async);
 }
 
+static struct queue *queue_of(struct store *store, enum call_kind kind)
+{
+    return kind == CALL_QUERY ? &store->reads : kind == CALL_SPOOL ? &store->spools : &store->writes;
+}
+
 void core_submit(struct store *store, struct store_call *call)
 {
     if (call->result == 0 && store->closing)
@@ -81,7 +87,7 @@ void core_submit(struct store *store, struct store_call *call)
         call_list_add(&one, call);
         core_answer(store, &one);
     } else {
-        queue_push(call->kind == CALL_QUERY ? &store->reads : &store->writes, call);
+        queue_push(queue_of(store, call->kind), call);
     }
 }
 
@@ -94,6 +100,7 @@ static void free_parts(struct store *store)
 {
     queue_release(&store->writes);
     queue_release(&store->reads);
+    queue_release(&store->spools);
     (void)pthread_mutex_destroy(&store->answers_mutex);
     (void)pthread_mutex_destroy(&store->failure_mutex);
     close_fd(&store->lock_fd);
@@ -143,6 +150,8 @@ static void stop_threads(struct store *store)
         (void)pthread_join(store->writer_thread, NULL);
     if (store->reader_runs)
         (void)pthread_join(store->reader_thread, NULL);
+    if (store->spooler_runs)
+        (void)pthread_join(store->spooler_thread, NULL);
     durability_stop(&store->durability);
     database_release(&store->reader);
     database_release(&store->writer);
@@ -169,6 +178,7 @@ void store_close(struct store *store, void (*closed)(void *data), void *data)
     uv_ref((uv_handle_t *)&store->async);
     queue_close(&store->writes);
     queue_close(&store->reads);
+    queue_close(&store->spools);
     store->closer_runs = pthread_create(&store->closer_thread, NULL, closer_main, store) == 0;
     if (!store->closer_runs)
         (void)closer_main(store); /* late is better than never */
@@ -251,6 +261,14 @@ static int open_database(struct store *store, struct error *err)
     return r;
 }
 
+static int recover(struct store *store, struct error *err)
+{
+    char folder[SCHEMA_PATH_MAX + 8];
+
+    (void)snprintf(folder, sizeof folder, "%s/" SPOOL_FOLDER, store->folder);
+    return recover_spools(&store->applier, folder, err);
+}
+
 static int start_threads(struct store *store, struct error *err)
 {
     int r = durability_start(&store->durability, store, store->path, store->options.sync == STORE_SYNC_ALWAYS, err);
@@ -259,7 +277,8 @@ static int start_threads(struct store *store, struct error *err)
         return r;
     store->writer_runs = pthread_create(&store->writer_thread, NULL, writer_main, store) == 0;
     store->reader_runs = pthread_create(&store->reader_thread, NULL, reader_main, store) == 0;
-    if (!store->writer_runs || !store->reader_runs)
+    store->spooler_runs = pthread_create(&store->spooler_thread, NULL, spooler_main, store) == 0;
+    if (!store->writer_runs || !store->reader_runs || !store->spooler_runs)
         return error_set(err, ERROR_SYSTEM, EAGAIN, "starting the store's threads");
     return 0;
 }
@@ -277,6 +296,7 @@ static int fill_in(struct store *store, const struct store_options *options, str
         (struct applier){.database = &store->writer, .output_keep_bytes = store->options.output_keep_bytes};
     queue_init(&store->writes);
     queue_init(&store->reads);
+    queue_init(&store->spools);
     (void)pthread_mutex_init(&store->answers_mutex, NULL);
     (void)pthread_mutex_init(&store->failure_mutex, NULL);
     int length = snprintf(store->folder, sizeof store->folder, "%s", options->folder);
@@ -299,12 +319,15 @@ int store_open(const struct store_options *options, uv_loop_t *loop, struct stor
     if (r == 0)
         r = open_database(store, err);
     if (r == 0)
+        r = recover(store, err);
+    if (r == 0)
         r = start_threads(store, err);
     if (r == 0)
         r = uv_async_init(loop, &store->async, deliver);
     if (r < 0) {
         queue_close(&store->writes);
         queue_close(&store->reads);
+        queue_close(&store->spools);
         stop_threads(store);
         free_parts(store);
         return r;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { PIPE_SIZE = 1 << 20, NO_CAP = 0 };
+enum { PIPE_SIZE = 1 << 20, FLOOD = WIRE_WINDOW + WIRE_WINDOW / 2, NO_CAP = 0 };
 
 /* A stream whose byte at offset i is byte_at(i), so that a byte tells where it belongs. */
 struct stream {
@@ -111,7 +111,7 @@ TEST(test_full)
 {
     struct stream stream = make_stream(NO_CAP);
 
-    feed(&stream, 3 * WIRE_WINDOW);
+    feed(&stream, FLOOD);
     read_all(&stream);
     assert_false(output_has_room(&stream.output));
     assert_int_equal(stream.output.stored, WIRE_WINDOW);
@@ -136,16 +136,16 @@ TEST(test_cap)
 
     for (size_t i = 0; i < COUNT(caps); i++) {
         struct stream stream = make_stream(caps[i]);
-        feed(&stream, 400000);
+        feed(&stream, FLOOD);
         read_all(&stream);
         assert_true(output_has_room(&stream.output));
         assert_int_equal(stream.output.stored, caps[i]);
-        assert_int_equal(stream.output.total, 400000);
+        assert_int_equal(stream.output.total, FLOOD);
         assert_int_equal(send_next(&stream, WIRE_WINDOW), caps[i]);
         feed(&stream, 1);
         read_all(&stream);
         assert_int_equal(stream.output.stored, caps[i]);
-        assert_int_equal(stream.output.total, 400001);
+        assert_int_equal(stream.output.total, FLOOD + 1);
         release_stream(&stream);
     }
 }
@@ -154,7 +154,7 @@ TEST(test_cap_above_window)
 {
     struct stream stream = make_stream(WIRE_WINDOW + 5);
 
-    feed(&stream, 400000);
+    feed(&stream, FLOOD);
     read_all(&stream);
     assert_false(output_has_room(&stream.output));
     assert_int_equal(stream.output.total, WIRE_WINDOW);
@@ -162,7 +162,7 @@ TEST(test_cap_above_window)
     assert_int_equal(output_ack(&stream.output, WIRE_WINDOW), 0);
     read_all(&stream);
     assert_int_equal(stream.output.stored, WIRE_WINDOW + 5);
-    assert_int_equal(stream.output.total, 400000);
+    assert_int_equal(stream.output.total, FLOOD);
     assert_int_equal(send_next(&stream, WIRE_WINDOW), 5);
     release_stream(&stream);
 }

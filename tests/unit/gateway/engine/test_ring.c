@@ -50,6 +50,25 @@ TEST(test_order_and_cursors)
     ring_release(&ring);
 }
 
+TEST(test_settled_bytes_do_not_move)
+{
+    struct ring ring;
+    struct ring_piece before;
+    struct ring_piece after;
+
+    ring_init(&ring, 100000);
+    append(&ring, 0, "first", 0);
+    assert_int_equal(ring_settle(&ring), 0);
+    assert_int_equal(ring_read(&ring, 0, UINT64_MAX, &before), 1);
+    for (int i = 0; i < 9000; i++)
+        append(&ring, 0, "more bytes", 0);
+    assert_int_equal(ring_read(&ring, 0, UINT64_MAX, &after), 1);
+    assert_ptr_equal(before.data, after.data);
+    assert_memory_equal(after.data, "firstmore", 9);
+    assert_int_equal(ring_settle(&ring), 0);
+    ring_release(&ring);
+}
+
 TEST(test_newest_are_kept)
 {
     struct ring ring;
@@ -155,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_and_cursors),
+        cmocka_unit_test(test_settled_bytes_do_not_move),
         cmocka_unit_test(test_newest_are_kept),
         cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_short_runs_are_bounded),

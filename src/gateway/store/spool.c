@@ -1,0 +1,141 @@
+/*
+ * The loop's side of spools, and the spooler's thread. A spool belongs to that thread from its first write on; the loop
+ * only holds on to it.
+ */
+#include "gateway/store/spool.h"
+
+#include "gateway/store/core.h"
+#include "gateway/store/spool_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AT_ONCE = 64 };
+
+struct spool_call {
+    struct store_call call;
+    struct spool *spool;
+    store_done_fn done;
+    bool is_last;
+    bool remove; /* of the last */
+    size_t count;
+    struct store_output pieces[];
+};
+
+struct spool {
+    struct spool_file file;
+    uint64_t cap;
+    struct spool_call *last; /* made with the spool, so that it can always end */
+    char path[SCHEMA_PATH_MAX];
+};
+
+static void end_spool(struct spool_call *call)
+{
+    struct spool *spool = call->spool;
+    bool is_made = spool->file.fd >= 0;
+
+    spool_file_close(&spool->file);
+    if (call->remove && is_made)
+        (void)unlink(spool->path); /* if not now, then at the next start */
+    free(spool);
+}
+
+static void deliver(struct store_call *call)
+{
+    struct spool_call *spooling = (struct spool_call *)call;
+    struct store_outcome outcome = {.result = call->result, .message = call->result < 0 ? call->error.message : NULL};
+
+    /* Refused, and no thread has it. */
+    if (spooling->is_last && call->result < 0)
+        end_spool(spooling);
+    if (spooling->done != NULL)
+        spooling->done(call->data, &outcome);
+}
+
+static struct spool_call *new_call(struct store *store, struct spool *spool, size_t count)
+{
+    struct spool_call *call = call_new(store, sizeof *call + count * sizeof *call->pieces, 0);
+
+    if (call == NULL)
+        return NULL;
+    call->call.kind = CALL_SPOOL;
+    call->call.deliver = deliver;
+    call->spool = spool;
+    call->count = count;
+    return call;
+}
+
+struct spool *spool_new(struct store *store, const char *exec, uint64_t cap)
+{
+    struct spool *spool = store->options.sync == STORE_SYNC_ALWAYS ? NULL : calloc(1, sizeof *spool);
+
+    if (spool == NULL)
+        return NULL;
+    spool->file.fd = -1;
+    spool->cap = cap;
+    spool->last = new_call(store, spool, 0);
+    if (spool->last == NULL || snprintf(spool->path, sizeof spool->path, "%s/" SPOOL_FOLDER "/%s", store->folder,
+                                        exec) >= (int)sizeof spool->path) {
+        free(spool->last);
+        free(spool);
+        return NULL;
+    }
+    return spool;
+}
+
+bool spool_write(struct spool *spool, const struct store_output *pieces, size_t count, store_done_fn done, void *data)
+{
+    struct store *store = spool->last->call.store;
+    struct spool_call *call = new_call(store, spool, count);
+
+    if (call == NULL)
+        return false;
+    call->done = done;
+    call->call.data = data;
+    memcpy(call->pieces, pieces, count * sizeof *pieces);
+    core_submit(store, &call->call);
+    return true;
+}
+
+void spool_free(struct spool *spool, bool remove)
+{
+    if (spool == NULL)
+        return;
+    struct spool_call *call = spool->last;
+    call->is_last = true;
+    call->remove = remove;
+    core_submit(call->call.store, &call->call);
+}
+
+static int write_pieces(struct spool_call *call, struct error *err)
+{
+    struct spool *spool = call->spool;
+    int r = spool->file.fd < 0 ? spool_file_make(&spool->file, spool->path, spool->cap, err) : 0;
+
+    return r == 0 ? spool_file_write(&spool->file, call->pieces, call->count, err) : r;
+}
+
+static void carry_out(struct store *store, struct spool_call *call)
+{
+    struct call_list one = {0};
+
+    if (call->is_last)
+        end_spool(call);
+    else
+        call->call.result = write_pieces(call, &call->call.error);
+    call_list_add(&one, &call->call);
+    core_answer(store, &one);
+}
+
+void *spooler_main(void *argument)
+{
+    struct store *store = argument;
+    struct call_list calls;
+
+    while (queue_take(&store->spools, AT_ONCE, SIZE_MAX, -1, &calls)) {
+        for (struct store_call *call = call_list_take(&calls); call != NULL; call = call_list_take(&calls))
+            carry_out(store, (struct spool_call *)call);
+    }
+    return NULL;
+}

@@ -1,0 +1,191 @@
+/* When output goes to a spool, and how it comes back from there. */
+#include "fixture.h"
+
+enum { FRAME = 60000, FRAMES = 30 };
+
+struct stream {
+    struct fixture f;
+    struct exec *exec;
+    uint64_t channel;
+    uint64_t sent;
+    uint64_t acked;
+};
+
+static void open_stream(struct stream *stream, enum exec_mode mode, uint64_t cap)
+{
+    struct exec_settings settings = {.shell = "x", .mode = mode, .stdout_cap = cap};
+
+    memset(stream, 0, sizeof *stream);
+    set_up(&stream->f);
+    stream->f.has_spools = true;
+    struct sandbox *sandbox = make(&stream->f);
+    assert_int_equal(exec_start(sandbox, &settings, NULL, NULL, &stream->exec, &stream->f.err), 0);
+    assert_true(hears(&stream->f, stream->f.guest, WIRE_EXEC));
+    stream->channel = stream->f.message.exec.channel;
+}
+
+/* As init would: no more than a window before it is acknowledged. */
+static void print(struct stream *stream, size_t frames)
+{
+    static const uint8_t data[FRAME];
+
+    for (size_t i = 0; i < frames; i++) {
+        struct wire_message output = {.type = WIRE_STDOUT,
+                                      .stdout_data = {stream->channel, stream->sent, {data, FRAME}}};
+        say(&stream->f, stream->f.guest, &output);
+        stream->sent += FRAME;
+        while (hears(&stream->f, stream->f.guest, WIRE_ACK))
+            stream->acked = stream->f.message.ack.stdout_offset;
+        assert_true(stream->acked <= stream->sent && stream->sent - stream->acked <= WIRE_WINDOW - FRAME);
+    }
+}
+
+static void end_stream(struct stream *stream)
+{
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream->channel, .stdout_offset = stream->sent, .stdout_total = stream->sent}};
+
+    say(&stream->f, stream->f.guest, &end);
+    turn(&stream->f);
+    assert_int_equal(stream->f.ends, 1);
+    assert_int_equal(stream->f.stored_next, stream->sent);
+}
+
+TEST(a_flood_goes_to_the_spool)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, 4);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.spools_made, 0);
+    print(&stream, FRAMES);
+    uint64_t stored = stream.f.stored_next;
+    assert_true(stored <= 5 * FRAME);
+    assert_int_equal(stream.f.spools, 1);
+    assert_int_equal(stream.f.spooled_next, stream.sent);
+    assert_int_equal(stream.f.spooled_bytes, stream.sent - stored);
+    assert_int_equal(stream.exec->recorded, stream.sent);
+    end_stream(&stream);
+    assert_int_equal(stream.f.gaps, 0);
+    assert_int_equal(stream.f.spools, 0);
+    assert_int_equal(stream.f.spools_removed, 1);
+    tear_down(&stream.f);
+}
+
+/* The database is given what the ring still has. */
+TEST(what_a_flood_has_overwritten_is_a_gap)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, 100);
+    end_stream(&stream);
+    assert_int_equal(stream.f.gaps, 1);
+    assert_int_equal(stream.f.stored_first, stream.sent - EXEC_STREAM_CAP_MIN);
+    assert_int_equal(stream.f.spools_removed, 1);
+    assert_true(stream.f.result.truncated);
+    tear_down(&stream.f);
+}
+
+TEST(when_it_has_calmed_down_all_of_it_is_recorded)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    exec_check_pace(stream.exec); /* it was fast until now */
+    turn(&stream.f);
+    assert_int_equal(stream.f.spools, 1);
+    print(&stream, 1);
+    exec_check_pace(stream.exec);
+    turn(&stream.f);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.spools_removed, 1);
+    assert_false(stream.exec->is_spooling);
+    print(&stream, 1);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.spools_made, 1);
+    print(&stream, FRAMES);
+    assert_int_equal(stream.f.spools_made, 2);
+    end_stream(&stream);
+    assert_int_equal(stream.f.spools, 0);
+    tear_down(&stream.f);
+}
+
+TEST(without_a_spool_it_is_recorded_all_the_same)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    stream.f.has_spools = false;
+    print(&stream, FRAMES);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    end_stream(&stream);
+    tear_down(&stream.f);
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    stream.f.spool_status = -ENOSPC;
+    print(&stream, FRAMES);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.gaps, 0);
+    assert_int_equal(stream.f.spools, 0);
+    assert_int_equal(stream.f.spools_made, 1);
+    assert_false(stream.exec->is_unrecorded);
+    end_stream(&stream);
+    tear_down(&stream.f);
+}
+
+/* More than is recorded in one go, and in a spool that broke on the way. */
+TEST(a_large_rest_is_recorded_before_the_end)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 8 << 20);
+    print(&stream, 100);
+    stream.f.spool_status = -EIO;
+    end_stream(&stream);
+    assert_int_equal(stream.f.gaps, 0);
+    assert_int_equal(stream.f.spools_removed, 1);
+    tear_down(&stream.f);
+}
+
+TEST(what_is_collected_is_not_spooled)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_COLLECT, 8 << 20);
+    print(&stream, FRAMES);
+    assert_int_equal(stream.f.spools_made, 0);
+    end_stream(&stream);
+    tear_down(&stream.f);
+}
+
+/* It stays for whoever starts next. */
+TEST(a_spool_survives_an_engine_that_closes)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    tear_down(&stream.f);
+    assert_int_equal(stream.f.spools_made, 1);
+    assert_int_equal(stream.f.spools, 0);
+    assert_int_equal(stream.f.spools_removed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flood_goes_to_the_spool),
+        cmocka_unit_test(what_a_flood_has_overwritten_is_a_gap),
+        cmocka_unit_test(when_it_has_calmed_down_all_of_it_is_recorded),
+        cmocka_unit_test(without_a_spool_it_is_recorded_all_the_same),
+        cmocka_unit_test(a_large_rest_is_recorded_before_the_end),
+        cmocka_unit_test(what_is_collected_is_not_spooled),
+        cmocka_unit_test(a_spool_survives_an_engine_that_closes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
