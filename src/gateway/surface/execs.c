@@ -12,7 +12,7 @@ enum { LIST_BYTES_MAX = 16 << 20, WAIT_TIMEOUT_S = 30, ROWS = 24, COLUMNS = 80, 
 
 #define RUN(member) offsetof(struct run_wish, member)
 static const struct body_field create_items[] = {
-    {"command", BODY_TEXT, RUN(command), false, 1, RUN_COMMAND_MAX, NULL, NULL},
+    {"command", BODY_TEXT, RUN(command), false, 1, INT64_MAX, NULL, NULL},
     {"argv", BODY_TEXTS, RUN(argv), false, 1, RUN_ARGUMENTS_MAX, NULL, NULL},
     {"workdir", BODY_TEXT, RUN(workdir), false, 1, 4095, NULL, NULL},
     {"env", BODY_MAP, RUN(env), false, 0, 256, NULL, NULL},
