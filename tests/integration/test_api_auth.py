@@ -9,7 +9,7 @@ import re
 import socket
 
 from harness import REPOSITORY, case, check, contains, equal, eventually, main
-from service import KEY, PASSWORD, Events, Service, sandbox, service
+from service import KEY, PASSWORD, Answer, Events, Service, sandbox, service
 
 V = "/api/v1"
 
@@ -128,6 +128,40 @@ def owners() -> None:
         equal("admin", one.call("DELETE", f"{V}/sandboxes/{box}").status, 204)
         eventually("gone", lambda: one.call("GET", f"{V}/sandboxes/{box}/logs", key=first).status == 200)
         equal("another's log after the end", one.call("GET", f"{V}/sandboxes/{box}/logs", key=second).status, 404)
+
+
+def shape(answer: Answer, identity: str) -> tuple:
+    """All that could tell two refusals apart, but for what they name and when."""
+    body = answer.body.decode().replace(identity, "ID").replace(answer.headers["X-Request-ID"], "REQUEST")
+    headers = [(name, value) for name, value in answer.headers.items() if name not in ("Date", "X-Request-ID")]
+    return answer.status, headers, body
+
+
+@case
+def strangers_ids() -> None:
+    """Another's id and one that nobody has are refused alike on every route, and leave nothing in the other's log."""
+    with service("auth") as one:
+        owner, other = one.new_key("run"), one.new_key("run")
+        box = one.create(key=owner)
+        path = f"{V}/sandboxes/{box}/execs"
+        runs = [one.ok("POST", path, {"command": command}, 201, key=owner).json["id"] for command in ("sleep 99", ":")]
+        eventually("one has ended", lambda: one.ok("GET", f"{V}/execs/{runs[1]}", key=owner).json["status"] != "running")
+        tried = 0
+        for method, pattern, _ in routes():
+            if "{id:sb}" not in pattern and "{eid:ex}" not in pattern:
+                continue
+            nobodys = filled(pattern, "sb_" + "a" * 26, "ex_" + "a" * 26)
+            expected = shape(one.call(method, nobodys, key=other, **body_for(method)), "a" * 26)
+            equal(f"{method} {nobodys}", expected[0], 404)
+            for run in runs:
+                path = filled(pattern, box, run)
+                answer = one.call(method, path, key=other, **body_for(method))
+                equal(f"{method} {path}", shape(answer, (run if run in path else box)[3:]), expected)
+                tried += 1
+        check(tried > 30, f"{tried} were tried")
+        entries = one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000", key=owner).json["entries"]
+        owners = {entry["principal"] for entry in entries}
+        equal("who is in the log", len(owners), 1)
 
 
 @case
