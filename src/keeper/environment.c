@@ -36,7 +36,9 @@ int environment_init(struct environment *environment, char *const *from, char *l
 #ifdef HUTCH_SANITIZED
     /* To look for leaks it would have to trace itself, which its filter refuses. */
     static char no_leaks[] = "ASAN_OPTIONS=detect_leaks=0";
+    static char no_races[] = "TSAN_OPTIONS=halt_on_error=1";
     environment->variables[environment->count++] = no_leaks;
+    environment->variables[environment->count++] = no_races;
 #endif
     environment->variables[environment->count] = NULL;
     return 0;

@@ -13,7 +13,7 @@
 enum { ENVIRONMENT_MAX = 128 };
 
 struct environment {
-    char *variables[ENVIRONMENT_MAX + 3]; /* ends in NULL */
+    char *variables[ENVIRONMENT_MAX + 4]; /* ends in NULL */
     size_t count;
 };
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What an asan build adds. */
+/* What a build with sanitizers adds. */
 #ifdef HUTCH_SANITIZED
-enum { MORE = 1 };
+enum { MORE = 2 };
 #else
 enum { MORE = 0 };
 #endif
