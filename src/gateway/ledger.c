@@ -248,6 +248,7 @@ static void write_exec(struct writer *writer, const struct exec_settings *settin
     writer_number(writer, "filter", settings->filter);
     writer_number(writer, "mode", settings->mode);
     writer_switch(writer, "has_terminal", settings->has_terminal);
+    writer_switch(writer, "has_stdin", settings->has_stdin);
     writer_switch(writer, "is_attached", settings->is_attached);
     writer_number(writer, "stdout_cap", (int64_t)settings->stdout_cap);
     writer_number(writer, "stderr_cap", (int64_t)settings->stderr_cap);
@@ -490,6 +491,7 @@ int ledger_read_exec(const struct store_exec *row, struct ledger_exec *ret_exec)
                      .filter = (uint8_t)number_of(root, "filter"),
                      .mode = (enum exec_mode)number_of(root, "mode"),
                      .has_terminal = switch_of(root, "has_terminal"),
+                     .has_stdin = switch_of(root, "has_stdin"),
                      .is_attached = switch_of(root, "is_attached"),
                      .stdout_cap = number_of(root, "stdout_cap"),
                      .stderr_cap = number_of(root, "stderr_cap"),

@@ -355,6 +355,41 @@ static void resumes_after_a_crash(struct world *world)
     CHECK(run_says(world, sandbox_after(world->engine, 0, "alice"), "echo new", "new\n"));
 }
 
+/* Each gateway writes a part of it, and the next goes on where init says. */
+static void goes_on_with_input(struct world *world)
+{
+    enum { SIZE = 6 * MIB, CRASHES = 3 };
+    struct sandbox *sandbox = make(world);
+    struct exec_settings settings =
+        world_shell("while head -c 100000 > part && [ -s part ]; do cat part; sleep 0.005; done");
+    _cleanup_free_ uint8_t *data = malloc(SIZE);
+    struct error err = {0};
+    struct exec_info info = {0};
+    size_t before = 0;
+
+    for (size_t i = 0; data != NULL && i < SIZE; i++)
+        data[i] = (uint8_t)(i * 7 + i / 1000);
+    settings.has_stdin = true;
+    settings.mode = EXEC_STREAM;
+    struct exec *exec = start_with(sandbox, &settings);
+    struct typed typed = {.data = data, .size = SIZE};
+    CHECK(exec != NULL && data != NULL);
+    for (int crash = 0; crash < CRASHES; crash++) {
+        type(&typed, exec, NULL);
+        CHECK(WORLD_UNTIL(world, typed.sent > before + MIB));
+        before = typed.sent;
+        CHECK(before < SIZE && world_crash(world, &err) == 0);
+        exec = exec_find(world->engine, world->execs[0].id, "alice");
+        CHECK(exec != NULL && WORLD_UNTIL(world, (exec_get(exec, &info), info.is_stdin_known)));
+        /* What waited in the gateway that crashed is lost, and nothing else. */
+        CHECK(info.stdin_next <= typed.sent && info.stdin_next > 0 && !info.stdin_ended);
+        typed.sent = (size_t)info.stdin_next;
+    }
+    type(&typed, exec, NULL);
+    CHECK(WORLD_UNTIL(world, world->execs[0].has_ended));
+    CHECK(world->execs[0].output.length == SIZE && memcmp(world->execs[0].output.data, data, SIZE) == 0);
+}
+
 /* EXEC was sent, its record never written: nobody was told of it, and nothing of it may stay. */
 static void ends_what_was_not_recorded(struct world *world)
 {
@@ -433,6 +468,7 @@ const struct engine_case engine_cases_lives[] = {
     {"refuses nonsense", refuses_nonsense},
     {"claims from the pool", claims_from_the_pool},
     {"resumes after a crash of the gateway", resumes_after_a_crash},
+    {"goes on with standard input after a crash of the gateway", goes_on_with_input},
     {"ends what was never recorded", ends_what_was_not_recorded},
     {"tells what happens", tells_what_happens},
     {NULL, NULL},

@@ -2,6 +2,7 @@
 """Commands, output, files and events as streams; clients that vanish; a gateway that is killed."""
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
@@ -153,6 +154,75 @@ def stdin() -> None:
         eventually("what was typed", lambda: b"got word" in one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body)
         for body in ({}, {"rows": 0, "columns": 1}, {"rows": 1, "columns": 65536}):
             equal(str(body), one.call("POST", f"{V}/execs/{run}/resize", body).status in (400, 404), True)
+
+
+def stdin_next(one: Service, run: str) -> int:
+    """Where its standard input goes on, as soon as the gateway is back and knows."""
+    found: list[int] = []
+
+    def known() -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            value = one.ok("GET", f"{V}/execs/{run}").json["stdin_next"]
+            found.extend([] if value is None else [value])
+        return found != []
+
+    eventually("it is known", known)
+    return found[0]
+
+
+@case
+def stdin_again() -> None:
+    """Standard input by offset: what came before is left out, a gap is refused, the end may be said twice."""
+    with service("streams") as one, sandbox(one) as box:
+        run = one.start_exec(box, command="cat > got; sleep 100", stdin_open=True)
+        path = f"{V}/execs/{run}/stdin"
+        rows = [
+            ("?offset=0", b"abc", 204, 3),
+            ("?offset=0", b"abc", 204, 3),
+            ("?offset=1", b"bcde", 204, 5),
+            ("?offset=6", b"g", 409, 5),
+            ("?offset=-1", b"g", 400, 5),
+            ("", b"f", 204, 6),
+            ("?offset=2&end=true", b"cdefgh", 204, 8),
+            ("?offset=2&end=true", b"cdefgh", 204, 8),
+            ("?offset=7&end=true", b"hi", 400, 8),
+        ]
+        for query, data, status, after in rows:
+            answer = one.call("POST", path + query, data=data)
+            equal(f"{query} {data!r}: {answer.body!r}", (answer.status, stdin_next(one, run)), (status, after))
+        eventually("every byte once", lambda: one.shell(box, "cat got")["stdout"] == "abcdefgh")
+        run = one.start_exec(box, command="sleep 100")
+        equal("it has none", one.ok("GET", f"{V}/execs/{run}").json["stdin_next"], None)
+
+
+@case
+def stdin_over_restarts() -> None:
+    """kill -9 of the gateway while a client writes standard input: it goes on, and every byte comes once."""
+    data = os.urandom(portion(24) << 20)
+    with service("streams") as one, sandbox(one) as box:
+        slow = "while head -c 400000 > part && [ -s part ]; do cat part; sleep 0.02; done | sha256sum"
+        run = one.start_exec(box, command=slow, stdin_open=True)
+        at, kills, answered = 0, 0, 0
+        while at < len(data):
+            piece = data[at : at + (5 << 20)]
+            end = "&end=true" if at + len(piece) == len(data) else ""
+            timer = threading.Timer(0.1, os.kill, (one.gateway(), signal.SIGKILL)) if kills < 3 else None
+            kills += timer is not None
+            if timer is not None:
+                timer.start()
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                status = one.call("POST", f"{V}/execs/{run}/stdin?offset={at}{end}", data=piece).status
+                equal("written", status, 204)
+                answered = at + len(piece)
+            if timer is not None:
+                timer.join()
+                eventually("another gateway", lambda: one.log.count("event=adopted") > kills)
+            at = stdin_next(one, run)
+            check(at >= answered, f"{answered} bytes were answered, {at} are there")
+        eventually("it has ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited", 60)
+        got = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body.split()[0].decode()
+        equal("every byte", got, hashlib.sha256(data).hexdigest())
+        equal("gateways", one.log.count("event=adopted"), kills + 1)
 
 
 @case
