@@ -396,7 +396,7 @@ static int start_engine(struct gateway *gateway, struct error *err)
 
     int r = first_count_start(gateway->store, &gateway->loop, &options.start, err);
     if (r == 0)
-        r = ledger_new(gateway->store, &gateway->loop, &gateway->ledger, err);
+        r = ledger_new(gateway->store, &gateway->loop, &gateway->handover->seal, &gateway->ledger, err);
     if (r < 0)
         return r;
     options.recorder = ledger_recorder(gateway->ledger);

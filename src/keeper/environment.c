@@ -5,8 +5,10 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 
 #define PASSWORD "HUTCH_ADMIN_PASSWORD"
 #define API_KEY "HUTCH_API_KEY"
@@ -58,10 +60,7 @@ static int add(int fd, const char *name, struct error *err)
 
 int environment_open_presets(int *ret_fd, struct error *err)
 {
-    if (getenv(PASSWORD) == NULL && getenv(API_KEY) == NULL) {
-        *ret_fd = -1;
-        return 0;
-    }
+    uint8_t key[ENVIRONMENT_KEY_BYTES];
     _cleanup_fd_ int fd = memfd_create("presets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return error_errno(err, "handing credentials over");
@@ -70,6 +69,9 @@ int environment_open_presets(int *ret_fd, struct error *err)
         r = add(fd, API_KEY, err);
     if (r < 0)
         return r;
+    if (getrandom(key, sizeof key, 0) != (ssize_t)sizeof key || fd_write_all(fd, key, sizeof key) < 0)
+        return error_errno(err, "making a key");
+    explicit_bzero(key, sizeof key);
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
         return error_errno(err, "handing credentials over");
     *ret_fd = TAKE_FD(fd);

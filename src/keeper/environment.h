@@ -20,5 +20,10 @@ struct environment {
 /* `listen`, unless it is NULL, goes before HUTCH_SERVER_LISTEN. Strings stay those of `from` and `listen`. */
 _must_use_ int environment_init(struct environment *environment, char *const *from, char *listen, struct error *err);
 
-/* HUTCH_ADMIN_PASSWORD and HUTCH_API_KEY, each ending in NUL, in a sealed file; -1 when neither is set. */
+enum { ENVIRONMENT_KEY_BYTES = 32 };
+
+/*
+ * What no gateway may lose and nobody else may know, in a sealed file: HUTCH_ADMIN_PASSWORD and HUTCH_API_KEY, each
+ * ending in NUL and perhaps empty, and a key made by lot, with which gateways seal what they write down.
+ */
 _must_use_ int environment_open_presets(int *ret_fd, struct error *err);

@@ -383,6 +383,34 @@ def killed_often() -> None:
         equal("and its end", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 0)
 
 
+@case
+def environments() -> None:
+    """A sandbox's environment is there after kill -9 of the gateway, and nowhere in the state folder, log or answers."""
+    canary, mine = "canary-" + os.urandom(12).hex(), "canary-" + os.urandom(12).hex()
+    with service("streams", HUTCH_LOGGING_LEVEL="debug") as one:
+        made = one.ok("POST", f"{V}/sandboxes", {"env": {"SECRET": canary, "OTHER": "x y"}}, 201)
+        box = made.json["id"]
+        equal("it is there", one.shell(box, "test $SECRET = $MINE", env={"MINE": canary})["exit_code"], 0)
+        run = one.start_exec(box, command="test -n $MINE && sleep 100", env={"MINE": mine})
+        for _ in range(2):
+            before = one.gateway()
+            os.kill(before, signal.SIGKILL)
+            eventually("another gateway", lambda: one.gateway() not in (0, before) and answers(one))
+        check_there = f"test $(printf %s $SECRET | sha256sum | cut -c-64) = {hashlib.sha256(canary.encode()).hexdigest()}"
+        equal("it is still there", one.shell(box, check_there)["exit_code"], 0)
+        equal("all of it", one.shell(box, "echo $OTHER")["stdout"], "x y\n")
+        shown = [made.body, one.ok("GET", f"{V}/sandboxes").body, one.ok("GET", f"{V}/sandboxes/{box}").body]
+        shown += [one.ok("GET", f"{V}/execs/{run}").body, one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").body]
+        files = {path: path.read_bytes() for path in one.state.rglob("*") if path.is_file() and not path.is_socket()}
+        check(any(path.name == "hutch.db" for path in files), f"{list(files)}")
+        for secret in (canary.encode(), mine.encode()):
+            check(not any(secret in body for body in shown), "not in an answer")
+            check(secret.decode() not in one.log, "not in the log")
+            found = [str(path) for path, data in files.items() if secret in data]
+            equal("not in a file", found, [])
+        one.destroy(box)
+
+
 def answers(one: Service) -> bool:
     try:
         return one.call("GET", "/healthz", key=None).status == 200
