@@ -130,6 +130,7 @@ static int start_listener(struct gateway *gateway, const struct handover_listene
                                      .context = gateway->surface,
                                      .before = surface_before,
                                      .refuse = surface_refuse,
+                                     .bad = surface_bad,
                                      .done = surface_done};
 
     while (listener->server != NULL)
@@ -310,6 +311,7 @@ static void drained(void *data)
 
 static void servers_are_stopped(struct gateway *gateway)
 {
+    surface_tell_strangers(gateway->surface);
     if (gateway->is_lost && !gateway->is_closing) {
         gateway->is_closing = true;
         engine_close(gateway->engine, engine_closed, gateway);
