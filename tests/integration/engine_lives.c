@@ -355,6 +355,22 @@ static void resumes_after_a_crash(struct world *world)
     CHECK(run_says(world, sandbox_after(world->engine, 0, "alice"), "echo new", "new\n"));
 }
 
+/* It says something all the time, also between the adoption of its sandbox and its own: that is not its end. */
+static void hears_nothing_too_early(struct world *world)
+{
+    struct sandbox *sandbox = make(world);
+    struct exec_settings settings = world_shell("i=0; while [ $i -lt 100 ]; do echo $i; i=$((i+1)); sleep 0.004; done");
+    struct error err = {0};
+
+    settings.mode = EXEC_STREAM;
+    CHECK(start_with(sandbox, &settings) != NULL);
+    world_pass(world, 30);
+    CHECK(!world->execs[0].has_ended && world_crash(world, &err) == 0);
+    CHECK(WORLD_UNTIL(world, world->execs[0].has_ended));
+    CHECK(world->execs[0].result.end == EXEC_EXITED && world->execs[0].result.value == 0);
+    CHECK(world->execs[0].is_whole && world->execs[0].output.length == 290);
+}
+
 /* Each gateway writes a part of it, and the next goes on where init says. */
 static void goes_on_with_input(struct world *world)
 {
@@ -468,6 +484,7 @@ const struct engine_case engine_cases_lives[] = {
     {"refuses nonsense", refuses_nonsense},
     {"claims from the pool", claims_from_the_pool},
     {"resumes after a crash of the gateway", resumes_after_a_crash},
+    {"hears nothing before everything is adopted", hears_nothing_too_early},
     {"goes on with standard input after a crash of the gateway", goes_on_with_input},
     {"ends what was never recorded", ends_what_was_not_recorded},
     {"tells what happens", tells_what_happens},

@@ -352,6 +352,7 @@ static int adopt(struct world *world, int guest_fd, struct error *err)
                                       .last_channel = last_channel,
                                       .guest_fd = guest_fd};
     int r = sandbox_adopt(world->engine, &adopted, &sandbox, err);
+    world_pass(world, 20); /* what init says meanwhile waits until everything is adopted */
     for (size_t i = 0; r == 0 && i < world->exec_count; i++) {
         struct noted_exec *exec = &world->execs[i];
         struct exec_settings shell = {
