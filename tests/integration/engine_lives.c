@@ -123,10 +123,27 @@ static void pauses(struct world *world)
     CHECK(change(world, sandbox_pause, sandbox) && drain(world));
 }
 
+static void note_usage(void *data, const struct sandbox_usage *usage, const struct error *err)
+{
+    if (err == NULL)
+        *(struct sandbox_usage *)data = *usage;
+}
+
+static struct sandbox_usage measure(struct world *world, struct sandbox *sandbox)
+{
+    struct sandbox_usage usage = {0};
+    struct error err = {0};
+
+    CHECK(sandbox_measure(sandbox, note_usage, &usage, &err) == 0 && WORLD_UNTIL(world, usage.cpu_us > 0));
+    return usage;
+}
+
+/* What a stop leaves is the files, and init, who holds them. */
 static void stops_and_starts(struct world *world)
 {
     struct sandbox *sandbox = make(world);
-    struct exec_settings settings = world_shell("echo kept > file; echo x; sleep 1000");
+    struct exec_settings settings = world_shell("echo kept > file; sleep 1000 & "
+                                                "x=$(head -c 30000000 /dev/zero | tr '\\0' x); echo x; sleep 1000");
     struct heard heard = {0};
     struct error err = {0};
     struct exec *none = NULL;
@@ -134,17 +151,15 @@ static void stops_and_starts(struct world *world)
     settings.mode = EXEC_STREAM;
     struct exec *exec = start_with(sandbox, &settings);
     CHECK(exec != NULL && follow(exec, 0, &heard) && WORLD_UNTIL(world, heard.bytes == 2));
+    struct sandbox_usage before = measure(world, sandbox);
+    CHECK(before.processes == 4 && before.memory_bytes > 28 * MIB);
     CHECK(change(world, sandbox_stop, sandbox) && heard.end < 0 && heard.result.killed);
     heard_release(&heard);
+    struct sandbox_usage after = measure(world, sandbox);
+    CHECK(after.processes == 1 && after.memory_bytes < 8 * MIB);
     CHECK(world->sandboxes[0].state == SANDBOX_STOPPED);
     CHECK(exec_start(sandbox, &settings, NULL, NULL, &none, &err) < 0 && engine_is_not_running(&err));
     CHECK(change(world, sandbox_restart, sandbox) && run_says(world, sandbox, "cat file", "kept\n"));
-}
-
-static void note_usage(void *data, const struct sandbox_usage *usage, const struct error *err)
-{
-    if (err == NULL)
-        *(struct sandbox_usage *)data = *usage;
 }
 
 static void runs_out_of_memory(struct world *world)
