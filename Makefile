@@ -5,6 +5,7 @@
 #   make test            set up, build, and run every test, plain and with ASan and UBSan
 #   make test-unit       unit tests and fuzz corpora        make test-integration   the real programs on the real kernel
 #   make test-adversarial  every attack of `hutch attack`, plain and with ASan
+#   make test-tsan       the gateway's unit tests and a daemon's with ThreadSanitizer
 #   make test-fault      single system calls and allocations fail
 #   make test-vm         unit, integration and adversarial tests on Debian's kernel with nothing but cgroup v2, in QEMU
 #   make bench           measure against this machine's peers (make bench-peers installs them)
@@ -18,7 +19,7 @@ FUZZ_SECONDS ?= 60
 BUILD := build
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-vm run test test-unit test-integration test-adversarial test-fault test-vm bench bench-peers fuzz lint install clean
+.PHONY: build setup setup-vm run test test-unit test-integration test-adversarial test-tsan test-fault test-vm bench bench-peers fuzz lint install clean
 
 setup:
 	@tools/setup
@@ -34,6 +35,10 @@ build: | setup
 build-asan: | setup
 	@test -f $(BUILD)/asan/build.ninja || cmake --preset asan > /dev/null
 	@cmake --build --preset asan
+
+build-tsan: | setup
+	@test -f $(BUILD)/tsan/build.ninja || cmake --preset tsan > /dev/null
+	@cmake --build --preset tsan
 
 build-fuzz: | setup
 	@test -f $(BUILD)/fuzz/build.ninja || cmake --preset fuzz > /dev/null
@@ -53,6 +58,9 @@ test-integration: build
 
 test-adversarial: build build-asan
 	@tools/test --label adversarial $(BUILD) $(BUILD)/asan
+
+test-tsan: build-tsan
+	@ctest --test-dir $(BUILD)/tsan --output-on-failure -R '^unit-gateway-|^integration-(engine|api_auth)$$'
 
 test-fault: build
 	@tools/test --label fault $(BUILD)

@@ -130,6 +130,7 @@ static int start_listener(struct gateway *gateway, const struct handover_listene
                                      .context = gateway->surface,
                                      .before = surface_before,
                                      .refuse = surface_refuse,
+                                     .bad = surface_bad,
                                      .done = surface_done};
 
     while (listener->server != NULL)
@@ -313,6 +314,7 @@ static void drained(void *data)
 
 static void servers_are_stopped(struct gateway *gateway)
 {
+    surface_tell_strangers(gateway->surface);
     if (gateway->is_lost && !gateway->is_closing) {
         gateway->is_closing = true;
         engine_close(gateway->engine, engine_closed, gateway);
@@ -399,7 +401,7 @@ static int start_engine(struct gateway *gateway, struct error *err)
 
     int r = first_count_start(gateway->store, &gateway->loop, &options.start, err);
     if (r == 0)
-        r = ledger_new(gateway->store, &gateway->loop, &gateway->ledger, err);
+        r = ledger_new(gateway->store, &gateway->loop, &gateway->handover->seal, &gateway->ledger, err);
     if (r < 0)
         return r;
     options.recorder = ledger_recorder(gateway->ledger);

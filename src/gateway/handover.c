@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "wire/link.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,8 @@ static char *copy_preset(const char *text, const char *end)
     return length > 0 ? strndup(text, length) : NULL;
 }
 
-static int load_presets(int fd, struct handover_presets *ret_presets, struct error *err)
+/* Two strings and a key. Without the key nothing that is sealed outlives this gateway. */
+static int load_presets(int fd, struct handover_presets *ret_presets, struct seal *ret_seal, struct error *err)
 {
     char text[PRESETS_BYTES_MAX];
     ssize_t n = read_whole(fd, text, sizeof text);
@@ -99,6 +101,9 @@ static int load_presets(int fd, struct handover_presets *ret_presets, struct err
     const char *second = text + strnlen(text, (size_t)n) + 1;
     ret_presets->admin_password = copy_preset(text, end);
     ret_presets->api_key = copy_preset(second, end);
+    const char *key = second < end ? second + strnlen(second, (size_t)(end - second)) + 1 : end;
+    if (end - key == SEAL_KEY_BYTES)
+        memcpy(ret_seal->key, key, SEAL_KEY_BYTES);
     explicit_bzero(text, sizeof text);
     return 0;
 }
@@ -148,7 +153,7 @@ int handover_update(struct handover *handover, const struct wire_settings *setti
     }
     r = load_config(offer.config_fd, &config, err);
     if (r == 0 && is_first && offer.presets_fd >= 0)
-        r = load_presets(offer.presets_fd, &handover->presets, err);
+        r = load_presets(offer.presets_fd, &handover->presets, &handover->seal, err);
     if (r == 0) {
         *ret_replaced = handover->config;
         handover->config = config;
@@ -234,6 +239,7 @@ int handover_take(int keeper_fd, struct handover *ret_handover, struct error *er
     static uint8_t frame[WIRE_FRAME_MAX]; /* too much for the stack, and there is one thread so far */
 
     handover.keeper_fd = keeper_fd;
+    randombytes_buf(handover.seal.key, sizeof handover.seal.key);
     int r = link_send(keeper_fd, &attach, NULL, 0);
     if (r < 0)
         r = error_set(err, ERROR_SYSTEM, -r, "talking to the keeper");
@@ -269,6 +275,7 @@ void handover_release(struct handover *handover)
         close_fd(&handover->sandboxes[i].guest_fd);
     free(handover->sandboxes);
     handover_forget_presets(handover);
+    explicit_bzero(&handover->seal, sizeof handover->seal);
     config_free(handover->config);
     close_fd(&handover->certificate_fd);
     close_fd(&handover->key_fd);

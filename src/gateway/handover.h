@@ -8,6 +8,7 @@
 #pragma once
 
 #include "gateway/config/config.h"
+#include "gateway/seal.h"
 #include "wire/wire.h"
 
 enum { HANDOVER_LISTENERS_MAX = WIRE_LISTENERS_MAX + 1, HANDOVER_NAME_SIZE = 64 };
@@ -38,6 +39,7 @@ struct handover {
     int certificate_fd; /* PEM, -1 without TLS; the pair matches */
     int key_fd;
     struct handover_presets presets;
+    struct seal seal; /* with the daemon's key, or a new one when there is none */
     struct handover_listener listeners[HANDOVER_LISTENERS_MAX];
     size_t listener_count;
     struct handover_sandbox *sandboxes;

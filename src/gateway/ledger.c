@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTINGS_MAX = 512 << 10, OWNER_SIZE = 65, COMMAND_MAX = 4 << 20 };
+enum { SETTINGS_MAX = 1 << 20, OWNER_SIZE = 65, COMMAND_MAX = 4 << 20 };
 
 _Static_assert((int)RECORDER_PIECES <= (int)SPOOL_PIECES_MAX && EXEC_STREAMS * (int)WIRE_WINDOW <= (int)SPOOL_SLACK,
                "what is not recorded fits into one write");
@@ -30,6 +30,7 @@ struct ledger {
     uv_loop_t *loop;
     struct store *store;
     struct engine *engine;
+    const struct seal *seal;
     struct table known;
 };
 
@@ -142,8 +143,30 @@ static const char *finish_text(struct writer *writer)
     return writer_end(writer) == 0 ? (const char *)writer->buf.data : NULL;
 }
 
-static void write_settings(struct writer *writer, const struct sandbox_settings *settings, uint32_t features)
+/* Callers put secrets there: see seal.h. What has ended needs it no more. */
+static void write_env(struct writer *writer, const struct ledger *ledger, const struct recorder_sandbox *sandbox)
 {
+    struct writer plain = writer_init(SETTINGS_MAX);
+
+    if (sandbox->ended_ms != 0 || sandbox->settings->env == NULL || *sandbox->settings->env == NULL)
+        return;
+    write_vector(&plain, NULL, sandbox->settings->env);
+    char *sealed =
+        writer_end(&plain) == 0 ? seal_close(ledger->seal, sandbox->id, plain.buf.data, plain.buf.length) : NULL;
+    if (sealed != NULL)
+        writer_text(writer, "sealed_env", sealed);
+    else
+        writer->result = -ENOBUFS;
+    free(sealed);
+    if (plain.buf.data != NULL)
+        explicit_bzero(plain.buf.data, plain.buf.length);
+    writer_release(&plain);
+}
+
+static void write_settings(struct writer *writer, const struct ledger *ledger, const struct recorder_sandbox *sandbox,
+                           uint32_t features)
+{
+    const struct sandbox_settings *settings = sandbox->settings;
     const struct sandbox_class *class = &settings->class;
 
     writer_open(writer, NULL, '{');
@@ -162,7 +185,7 @@ static void write_settings(struct writer *writer, const struct sandbox_settings 
     writer_number(writer, "idle_timeout_ms", (int64_t)settings->idle_timeout_ms);
     writer_number(writer, "lifetime_ms", (int64_t)settings->lifetime_ms);
     writer_number(writer, "features", features);
-    write_vector(writer, "env", settings->env);
+    write_env(writer, ledger, sandbox);
     writer_text(writer, "extra", settings->extra != NULL ? settings->extra : "");
     writer_close(writer, '}');
 }
@@ -204,7 +227,7 @@ static void record_sandbox(void *context, const struct recorder_sandbox *sandbox
 
     if (is_new)
         known = know(ledger, sandbox->id, "", sandbox->settings->owner);
-    write_settings(&text, sandbox->settings, features_of(ledger, sandbox->id));
+    write_settings(&text, ledger, sandbox, features_of(ledger, sandbox->id));
     struct store_sandbox row = {
         .number = sandbox->number,
         .id = sandbox->id,
@@ -254,6 +277,7 @@ static void write_exec(struct writer *writer, const struct exec_settings *settin
     writer_number(writer, "filter", settings->filter);
     writer_number(writer, "mode", settings->mode);
     writer_switch(writer, "has_terminal", settings->has_terminal);
+    writer_switch(writer, "has_stdin", settings->has_stdin);
     writer_switch(writer, "is_attached", settings->is_attached);
     writer_number(writer, "stdout_cap", (int64_t)settings->stdout_cap);
     writer_number(writer, "stderr_cap", (int64_t)settings->stderr_cap);
@@ -418,7 +442,8 @@ static void record_end(void *context, const struct recorder_end *end, recorder_d
     submit(entry, batch);
 }
 
-int ledger_new(struct store *store, uv_loop_t *loop, struct ledger **ret_ledger, struct error *err)
+int ledger_new(struct store *store, uv_loop_t *loop, const struct seal *seal, struct ledger **ret_ledger,
+               struct error *err)
 {
     struct ledger *ledger = calloc(1, sizeof *ledger);
 
@@ -427,6 +452,7 @@ int ledger_new(struct store *store, uv_loop_t *loop, struct ledger **ret_ledger,
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making the ledger");
     }
     ledger->store = store;
+    ledger->seal = seal;
     ledger->loop = loop;
     ledger->recorder = (struct recorder){.context = ledger,
                                          .sandbox = record_sandbox,
@@ -482,13 +508,35 @@ static bool switch_of(const json_t *root, const char *name)
     return json_is_true(json_object_get(root, name));
 }
 
-int ledger_read_sandbox(const struct store_sandbox *row, struct ledger_sandbox *ret_sandbox)
+/* NULL: there is none. -EINVAL: another daemon sealed it. */
+static int open_env(const struct ledger *ledger, const char *id, json_t *root, const json_t **ret_env)
+{
+    const char *sealed = json_string_value(json_object_get(root, "sealed_env"));
+    size_t length = 0;
+
+    *ret_env = NULL;
+    if (sealed == NULL)
+        return 0;
+    char *text = seal_open(ledger->seal, id, sealed, &length);
+    json_t *env = text != NULL ? json_loadb(text, length, 0, NULL) : NULL;
+    if (text != NULL)
+        explicit_bzero(text, length);
+    free(text);
+    if (env == NULL || json_object_set_new(root, "env", env) < 0)
+        return -EINVAL;
+    *ret_env = env;
+    return 0;
+}
+
+int ledger_read_sandbox(const struct ledger *ledger, const struct store_sandbox *row,
+                        struct ledger_sandbox *ret_sandbox)
 {
     json_t *root = row->settings != NULL ? json_loads(row->settings, 0, NULL) : NULL;
-    const json_t *env = json_object_get(root, "env");
+    const json_t *env = NULL;
+    int r = root == NULL ? -EINVAL : open_env(ledger, row->id, root, &env);
     size_t count = json_array_size(env);
 
-    if (root == NULL || count > LEDGER_ENV_MAX) {
+    if (r < 0 || count > LEDGER_ENV_MAX) {
         json_decref(root);
         return -EINVAL;
     }
@@ -546,6 +594,7 @@ int ledger_read_exec(const struct store_exec *row, struct ledger_exec *ret_exec)
                      .filter = (uint8_t)number_of(root, "filter"),
                      .mode = (enum exec_mode)number_of(root, "mode"),
                      .has_terminal = switch_of(root, "has_terminal"),
+                     .has_stdin = switch_of(root, "has_stdin"),
                      .is_attached = switch_of(root, "is_attached"),
                      .stdout_cap = number_of(root, "stdout_cap"),
                      .stderr_cap = number_of(root, "stderr_cap"),

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gateway/engine/recorder.h"
+#include "gateway/seal.h"
 #include "gateway/store/records.h"
 #include "gateway/store/store.h"
 
@@ -14,7 +15,9 @@
 
 struct ledger;
 
-_must_use_ int ledger_new(struct store *store, uv_loop_t *loop, struct ledger **ret_ledger, struct error *err);
+/* `seal` must outlive it. */
+_must_use_ int ledger_new(struct store *store, uv_loop_t *loop, const struct seal *seal, struct ledger **ret_ledger,
+                          struct error *err);
 
 /* After the engine. NULL is legal. */
 void ledger_free(struct ledger *ledger);
@@ -30,7 +33,8 @@ _must_use_ int ledger_know_exec(struct ledger *ledger, const char *id, const cha
 
 enum { LEDGER_ENV_MAX = 4096 };
 
-/* Settings as they were recorded; views of `root`, which is the caller's to json_decref(). */
+/* Settings as they were recorded, with the environment opened; views of `root`, which is the caller's to json_decref().
+ */
 struct ledger_sandbox {
     struct sandbox_settings settings;
     uint32_t features;
@@ -38,7 +42,8 @@ struct ledger_sandbox {
     const char *env[LEDGER_ENV_MAX + 1];
 };
 
-_must_use_ int ledger_read_sandbox(const struct store_sandbox *row, struct ledger_sandbox *ret_sandbox);
+_must_use_ int ledger_read_sandbox(const struct ledger *ledger, const struct store_sandbox *row,
+                                   struct ledger_sandbox *ret_sandbox);
 
 /* It outlives the row. */
 struct ledger_exec {

@@ -219,6 +219,18 @@ int channel_write(struct channel *channel, const struct wire_stdin_data *data)
     return r;
 }
 
+int channel_resume(struct channel *channel, const struct wire_resume *resume)
+{
+    int r = output_resume(&channel->outputs[0], resume->stdout_offset);
+
+    if (r == 0)
+        r = output_resume(&channel->outputs[1], resume->stderr_offset);
+    channel->exit_sent = false;
+    channel->resumed_due = true;
+    channel->resume_start = resume->start;
+    return r;
+}
+
 void channel_flush_stdin(struct channel *channel)
 {
     ssize_t n =
@@ -385,6 +397,16 @@ bool channel_next_message(struct channel *channel, struct wire_message *ret_mess
 {
     if (channel->released)
         return false;
+    if (channel->resumed_due) {
+        *ret_message = (struct wire_message){.type = WIRE_RESUMED,
+                                             .resumed = {.channel = channel->id,
+                                                         .start = channel->resume_start,
+                                                         .stdin_offset = channel->stdin_offset,
+                                                         .taken = channel->stdin_taken,
+                                                         .closed = channel->stdin_fd < 0,
+                                                         .ended = channel->stdin_end}};
+        return true;
+    }
     if (channel->taken_due && channel->state == CHANNEL_RUNNING) {
         *ret_message = (struct wire_message){
             .type = WIRE_TAKEN,
@@ -403,6 +425,9 @@ bool channel_next_message(struct channel *channel, struct wire_message *ret_mess
 void channel_sent(struct channel *channel, const struct wire_message *message)
 {
     switch ((int)message->type) { /* only some of them come here */
+    case WIRE_RESUMED:
+        channel->resumed_due = false;
+        break;
     case WIRE_TAKEN:
         channel->taken_due = false;
         break;

@@ -28,8 +28,10 @@ struct channel {
     bool collect;
     bool is_alone; /* a worker: it has no children, and is killed by its pid */
     bool exit_sent;
-    bool released;  /* the client wants no more of it: free it once everything has ended */
-    bool taken_due; /* the client is to be told how much standard input was taken */
+    bool released;         /* the client wants no more of it: free it once everything has ended */
+    bool taken_due;        /* the client is to be told how much standard input was taken */
+    bool resumed_due;      /* a client that came back is to be told where standard input goes on */
+    uint32_t resume_start; /* which one */
     struct group group;
     uint32_t group_watched; /* by the event loop */
     pid_t pid;
@@ -65,6 +67,9 @@ bool channel_is_over(const struct channel *channel);
 
 /* Standard input. -EINVAL when it is not what comes next or more than the window. */
 _must_use_ int channel_write(struct channel *channel, const struct wire_stdin_data *data);
+
+/* A client came back, and has output up to these offsets. -EINVAL when it can't have. */
+_must_use_ int channel_resume(struct channel *channel, const struct wire_resume *resume);
 
 /* Would it be of use to know when standard input takes more? */
 static inline bool channel_has_stdin_left(const struct channel *channel)

@@ -232,16 +232,6 @@ static void start_file(const struct wire_file *file)
         refuse(file->channel, -r);
 }
 
-static int resume(struct channel *channel, const struct wire_resume *resume)
-{
-    int r = output_resume(&channel->outputs[0], resume->stdout_offset);
-
-    if (r == 0)
-        r = output_resume(&channel->outputs[1], resume->stderr_offset);
-    channel->exit_sent = false;
-    return r;
-}
-
 static int acknowledge(struct channel *channel, const struct wire_ack *ack)
 {
     int r = output_ack(&channel->outputs[0], ack->stdout_offset);
@@ -272,7 +262,7 @@ static int handle_channel(size_t slot, const struct wire_message *message)
         ignore_result(channel_signal(channel, message->signal.signal, message->signal.scope, &init.groups));
         return 0;
     case WIRE_RESUME:
-        return resume(channel, &message->resume);
+        return channel_resume(channel, &message->resume);
     case WIRE_RELEASE:
         channel_release(channel, &init.groups);
         return 0;

@@ -5,9 +5,11 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define PASSWORD "HUTCH_ADMIN_PASSWORD"
@@ -38,7 +40,9 @@ int environment_init(struct environment *environment, char *const *from, char *l
 #ifdef HUTCH_SANITIZED
     /* To look for leaks it would have to trace itself, which its filter refuses. */
     static char no_leaks[] = "ASAN_OPTIONS=detect_leaks=0";
+    static char no_races[] = "TSAN_OPTIONS=halt_on_error=1";
     environment->variables[environment->count++] = no_leaks;
+    environment->variables[environment->count++] = no_races;
 #endif
     environment->variables[environment->count] = NULL;
     return 0;
@@ -66,9 +70,11 @@ static void forget(const char *name)
     (void)unsetenv(name);
 }
 
-static int copy_presets(int *ret_fd, struct error *err)
+/* A sealed file: both variables as they are set now, and the key. */
+static int make_file(const uint8_t key[ENVIRONMENT_KEY_BYTES], int *ret_fd, struct error *err)
 {
     _cleanup_fd_ int fd = memfd_create("presets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
     if (fd < 0)
         return error_errno(err, "handing credentials over");
     int r = add(fd, PASSWORD, err);
@@ -76,7 +82,8 @@ static int copy_presets(int *ret_fd, struct error *err)
         r = add(fd, API_KEY, err);
     if (r < 0)
         return r;
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+    if (fd_write_all(fd, key, ENVIRONMENT_KEY_BYTES) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
         return error_errno(err, "handing credentials over");
     *ret_fd = TAKE_FD(fd);
     return 0;
@@ -84,12 +91,29 @@ static int copy_presets(int *ret_fd, struct error *err)
 
 int environment_take_presets(int *ret_fd, struct error *err)
 {
-    int r = 0;
+    uint8_t key[ENVIRONMENT_KEY_BYTES];
+    int r = getrandom(key, sizeof key, 0) != (ssize_t)sizeof key ? error_errno(err, "making a key") : 0;
 
-    *ret_fd = -1;
-    if (getenv(PASSWORD) != NULL || getenv(API_KEY) != NULL)
-        r = copy_presets(ret_fd, err);
+    if (r == 0)
+        r = make_file(key, ret_fd, err);
+    explicit_bzero(key, sizeof key);
     forget(PASSWORD);
     forget(API_KEY);
     return r;
+}
+
+int environment_drop_presets(int *fd, struct error *err)
+{
+    uint8_t key[ENVIRONMENT_KEY_BYTES];
+    int without = -1;
+    off_t end = lseek(*fd, 0, SEEK_END);
+    bool is_read = pread(*fd, key, sizeof key, end - (off_t)sizeof key) == (ssize_t)sizeof key;
+    int r = is_read ? make_file(key, &without, err) : error_errno(err, "reading a key");
+
+    explicit_bzero(key, sizeof key);
+    if (r < 0)
+        return r;
+    close_fd(fd);
+    *fd = without;
+    return 0;
 }

@@ -146,6 +146,15 @@ int gateway_send_settings(struct daemon *daemon)
     return r;
 }
 
+/* It has recorded their hashes, and the next one asks for no others. */
+static void drop_presets(struct daemon *daemon)
+{
+    struct error err = {0};
+
+    if (environment_drop_presets(&daemon->presets_fd, &err) < 0)
+        log_event(&daemon->log, LOG_LEVEL_WARN, "presets-kept", LOG_TEXT("reason", err.message));
+}
+
 /* What came into force after it was told is told now. */
 static int become_ready(struct daemon *daemon, uint64_t generation)
 {
@@ -155,7 +164,7 @@ static int become_ready(struct daemon *daemon, uint64_t generation)
         return r;
     supervisor_ready(&daemon->supervisor, clock_now_ns());
     liveness_ready(&daemon->liveness, clock_now_ns());
-    close_fd(&daemon->presets_fd); /* it has recorded their hashes, and the next one asks for no others */
+    drop_presets(daemon);
     log_event(&daemon->log, LOG_LEVEL_INFO, "ready", LOG_NUMBER("generation", generation),
               LOG_NUMBER("sandboxes", keeper_count(daemon->keeper)));
     notify_send("READY=1");

@@ -65,6 +65,7 @@
     X(RESUME, resume, 63, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
     X(EXIT, exit, 64, WIRE_BY_GUEST, WIRE_IN_RUNNING, 0)                                                               \
     X(RELEASE, release, 65, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                        \
+    X(RESUMED, resumed, 66, WIRE_BY_GUEST, WIRE_IN_RUNNING, 0)                                                         \
     /* gateway <-> airlock */                                                                                          \
     X(FETCH, fetch, 80, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                            \
     X(FETCHED, fetched, 81, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)                                                       \
@@ -383,12 +384,25 @@
 /*
  * A new client reads on from here. What was under way to the one before comes first, with a beginning that that one may
  * have read already, and then once more: the client takes only what continues what it has. It may acknowledge that,
- * too.
+ * too. `start` tells clients apart: RESUMED says it again. Until that has come the client sends no STDIN.
  */
 #define WIRE_FIELDS_resume(F)                                                                                          \
     F(u64, channel, 0)                                                                                                 \
     F(u64, stdout_offset, 0)                                                                                           \
-    F(u64, stderr_offset, 0)
+    F(u64, stderr_offset, 0)                                                                                           \
+    F(u32, start, 0)
+
+/*
+ * The answer to RESUME: all that earlier clients put on the link has been read by now, and standard input goes on at
+ * `stdin_offset`. `taken` and `closed` as in TAKEN; `ended`: its end has come.
+ */
+#define WIRE_FIELDS_resumed(F)                                                                                         \
+    F(u64, channel, 0)                                                                                                 \
+    F(u32, start, 0)                                                                                                   \
+    F(u64, stdin_offset, 0)                                                                                            \
+    F(u64, taken, 0)                                                                                                   \
+    F(u8, closed, 0)                                                                                                   \
+    F(u8, ended, 0)
 
 /*
  * The end of a channel, with the last of its output: a short command's whole answer is this one frame. The totals

@@ -121,6 +121,11 @@ static void check_data(struct command *command, size_t stream, uint64_t offset, 
 static void hear(struct command *command, const struct wire_message *message)
 {
     switch ((int)message->type) {
+    case WIRE_RESUMED:
+        MUST(message->resumed.taken <= message->resumed.stdin_offset);
+        MUST(message->resumed.stdin_offset == command->channel->stdin_offset);
+        MUST(message->resumed.stdin_offset - message->resumed.taken <= WIRE_WINDOW);
+        break;
     case WIRE_TAKEN:
         MUST(message->taken.offset <= command->channel->stdin_offset);
         break;
@@ -160,15 +165,11 @@ static void speak(struct command *command)
 
 static int resume(struct command *command, const struct wire_resume *resume)
 {
-    const uint64_t offsets[CHANNEL_STREAMS] = {resume->stdout_offset, resume->stderr_offset};
+    int r = channel_resume(command->channel, resume);
 
-    for (size_t i = 0; i < CHANNEL_STREAMS; i++) {
-        if (output_resume(&command->channel->outputs[i], offsets[i]) < 0)
-            return -EINVAL;
-        command->heard[i] = offsets[i];
-    }
-    command->channel->exit_sent = false;
-    return 0;
+    command->heard[0] = resume->stdout_offset;
+    command->heard[1] = resume->stderr_offset;
+    return r;
 }
 
 static int acknowledge(struct channel *channel, const struct wire_ack *ack)

@@ -1,7 +1,7 @@
 /*
  * Frames as a hostile init would send them, through the engine's side of the guest link: the protocol, and behind it
  * what takes the output: a ring that collects, one that keeps the newest, a terminal's, and the answers to two
- * questions about files. The first frame it may not send ends it.
+ * questions about files; and a command that an earlier gateway had started. The first frame it may not send ends it.
  */
 #include "fuzz.h"
 #include "gateway/engine/guest.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { COLLECT, STREAM, TERMINAL, LISTING, READING, CHANNELS };
+enum { COLLECT, STREAM, TERMINAL, LISTING, READING, RESUMED, CHANNELS };
 enum { CAP = 5000, STREAM_CAP = 512 << 10, SENT = 100000, ACK_DUE = WIRE_WINDOW / 4 };
 
 struct side {
@@ -20,6 +20,11 @@ struct side {
     struct answer answers[CHANNELS];
     bool is_open[CHANNELS];
 };
+
+static bool is_file(size_t index)
+{
+    return index == LISTING || index == READING;
+}
 
 static void open_channels(struct side *side)
 {
@@ -33,13 +38,15 @@ static void open_channels(struct side *side)
         side->channels[i] = (struct guest_channel){.id = i + 1,
                                                    .owner = side,
                                                    .has_errors = i == COLLECT || i == STREAM,
-                                                   .is_file = i >= LISTING,
+                                                   .is_file = is_file(i),
                                                    .caps = {i == COLLECT ? CAP : 0, i == COLLECT ? CAP : 0},
-                                                   .sent = SENT};
+                                                   .sent = i == RESUMED ? 0 : SENT,
+                                                   .is_resumed = i == RESUMED,
+                                                   .is_input_unknown = i == RESUMED};
         side->is_open[i] = true;
         guest_open(&side->guest, &side->channels[i]);
         ring_init(&side->rings[i], i == COLLECT ? 2 * CAP : STREAM_CAP);
-        if (i >= LISTING)
+        if (is_file(i))
             answer_init(&side->answers[i], &questions[i]);
     }
 }
@@ -51,7 +58,7 @@ static bool take(struct side *side, size_t index, size_t stream, struct wire_byt
     struct answer_part part;
     int r;
 
-    if (index < LISTING) {
+    if (!is_file(index)) {
         uint64_t pinned = side->channels[index].acked[0] + side->channels[index].acked[1];
         MUST(ring_append(ring, stream, data.data, data.length, pinned) == 0);
         return true;
@@ -74,7 +81,7 @@ static void check(const struct side *side)
             MUST(channel->acked[stream] <= channel->received[stream]);
             MUST(channel->received[stream] - channel->acked[stream] <= WIRE_WINDOW);
             MUST(channel->caps[stream] == 0 || channel->received[stream] <= channel->caps[stream]);
-            MUST(i >= LISTING || ring->offsets[stream] == channel->received[stream]);
+            MUST(is_file(i) || ring->offsets[stream] == channel->received[stream]);
         }
         MUST(channel->taken <= channel->sent && guest_stdin_room(channel) <= WIRE_WINDOW);
         MUST(ring->next - ring->first <= ring->cap && ring->room <= ring->cap);
@@ -102,7 +109,7 @@ static bool handle(struct side *side, const struct guest_event *event)
     }
     side->is_open[index] = false;
     return take(side, index, 0, event->exit->stdout_tail) && take(side, index, 1, event->exit->stderr_tail) &&
-           (index < LISTING || answer_end(&side->answers[index], event->exit) == 0);
+           (!is_file(index) || answer_end(&side->answers[index], event->exit) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

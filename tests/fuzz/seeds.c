@@ -20,7 +20,8 @@
 #define EXEC(feed, mode, cap)                                                                                          \
     .type = WIRE_EXEC, .exec = {.channel = feed, .flags = mode, .stdout_cap = cap, .stderr_cap = cap}
 #define ACK(feed, out, err) .type = WIRE_ACK, .ack = {feed, out, err}
-#define RESUME(feed, out, err) .type = WIRE_RESUME, .resume = {feed, out, err}
+#define RESUME(feed, out, err) .type = WIRE_RESUME, .resume = {feed, out, err, 0}
+#define RESUMED(feed, offset, taken) .type = WIRE_RESUMED, .resumed = {feed, 1, offset, taken, 0, 0}
 #define INPUT(offset, end, text) .type = WIRE_STDIN, .stdin_data = {0, offset, end, {TEXT(text)}}
 #define RESIZE(feed) .type = WIRE_RESIZE, .resize.channel = feed
 #define ENTRY(what, path) .type = WIRE_ENTRY, .entry = {.kind = what, .mode = 0644, .name = {path, sizeof(path) - 1}}
@@ -52,11 +53,17 @@ static const struct {
       {STDOUT(3, "three")},
       {.type = WIRE_EXIT, .exit = {.channel = 1, .kind = WIRE_EXIT_SIGNAL, .stdout_offset = 8, .stderr_offset = 3}}}},
     {"guest-gap", {{HELLO}, {STDERR(0, "two")}, {STDERR(4, "two")}}},
+    {"guest-resumed",
+     {{HELLO},
+      {.type = WIRE_TAKEN, .taken = {6, 400, 0}},
+      {RESUMED(6, 70000, 4000)},
+      {.type = WIRE_TAKEN, .taken = {6, 70000, 1}}}},
     {"guest-setup-failed", {{.type = WIRE_SETUP, .setup = {.step = 3, .error = 13}}}},
     {"channel-collect", {{EXEC(FEED(6, 3), WIRE_EXEC_COLLECT, 0)}, {KILL}, {RELEASE}}},
     {"channel-input",
      {{EXEC(FEED(1000, 0), WIRE_EXEC_STDIN, 0)},
       {INPUT(0, 0, "some ")},
+      {RESUME(0, 0, 0)},
       {INPUT(5, 1, "input")},
       {RESIZE(0)},
       {RELEASE}}},

@@ -55,5 +55,13 @@ bool run(struct world *world, struct sandbox *sandbox, const char *script, struc
 bool says(const struct heard *heard, enum exec_stream stream, const char *text);
 bool run_says(struct world *world, struct sandbox *sandbox, const char *script, const char *text);
 
+/* What is to be written to an exec, and its end: now as much as is taken, the rest when there is room. */
+struct typed {
+    const uint8_t *data;
+    size_t size;
+    size_t sent;
+};
+void type(void *data, struct exec *exec, const struct error *err); /* its data is a struct typed */
+
 /* Everything ends and the keeper says so. */
 bool drain(struct world *world);

@@ -50,14 +50,7 @@ static void takes_environment(struct world *world)
     heard_release(&heard);
 }
 
-struct typed {
-    struct exec *exec;
-    size_t sent;
-    size_t size;
-    const uint8_t *data;
-};
-
-static void type(void *data, struct exec *exec, const struct error *err)
+void type(void *data, struct exec *exec, const struct error *err)
 {
     struct typed *typed = data;
     struct error failure = {0};
@@ -85,7 +78,7 @@ static void takes_input(struct world *world)
     settings.has_stdin = true;
     settings.mode = EXEC_STREAM;
     struct exec *exec = start_with(sandbox, &settings);
-    struct typed typed = {.exec = exec, .size = 3 * MIB, .data = data};
+    struct typed typed = {.size = 3 * MIB, .data = data};
     CHECK(exec != NULL && follow(exec, 0, &heard));
     type(&typed, exec, NULL);
     CHECK(WORLD_UNTIL(world, heard.end < 0) && heard.is_whole && heard.bytes == 3 * MIB);

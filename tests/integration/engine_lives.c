@@ -123,10 +123,27 @@ static void pauses(struct world *world)
     CHECK(change(world, sandbox_pause, sandbox) && drain(world));
 }
 
+static void note_usage(void *data, const struct sandbox_usage *usage, const struct error *err)
+{
+    if (err == NULL)
+        *(struct sandbox_usage *)data = *usage;
+}
+
+static struct sandbox_usage measure(struct world *world, struct sandbox *sandbox)
+{
+    struct sandbox_usage usage = {0};
+    struct error err = {0};
+
+    CHECK(sandbox_measure(sandbox, note_usage, &usage, &err) == 0 && WORLD_UNTIL(world, usage.cpu_us > 0));
+    return usage;
+}
+
+/* What a stop leaves is the files, and init, who holds them. */
 static void stops_and_starts(struct world *world)
 {
     struct sandbox *sandbox = make(world);
-    struct exec_settings settings = world_shell("echo kept > file; echo x; sleep 1000");
+    struct exec_settings settings = world_shell("echo kept > file; sleep 1000 & "
+                                                "x=$(head -c 30000000 /dev/zero | tr '\\0' x); echo x; sleep 1000");
     struct heard heard = {0};
     struct error err = {0};
     struct exec *none = NULL;
@@ -134,17 +151,15 @@ static void stops_and_starts(struct world *world)
     settings.mode = EXEC_STREAM;
     struct exec *exec = start_with(sandbox, &settings);
     CHECK(exec != NULL && follow(exec, 0, &heard) && WORLD_UNTIL(world, heard.bytes == 2));
+    struct sandbox_usage before = measure(world, sandbox);
+    CHECK(before.processes == 4 && before.memory_bytes > 28 * MIB);
     CHECK(change(world, sandbox_stop, sandbox) && heard.end < 0 && heard.result.killed);
     heard_release(&heard);
+    struct sandbox_usage after = measure(world, sandbox);
+    CHECK(after.processes == 1 && after.memory_bytes < 8 * MIB);
     CHECK(world->sandboxes[0].state == SANDBOX_STOPPED);
     CHECK(exec_start(sandbox, &settings, NULL, NULL, &none, &err) < 0 && engine_is_not_running(&err));
     CHECK(change(world, sandbox_restart, sandbox) && run_says(world, sandbox, "cat file", "kept\n"));
-}
-
-static void note_usage(void *data, const struct sandbox_usage *usage, const struct error *err)
-{
-    if (err == NULL)
-        *(struct sandbox_usage *)data = *usage;
 }
 
 static void runs_out_of_memory(struct world *world)
@@ -355,6 +370,57 @@ static void resumes_after_a_crash(struct world *world)
     CHECK(run_says(world, sandbox_after(world->engine, 0, "alice"), "echo new", "new\n"));
 }
 
+/* It says something all the time, also between the adoption of its sandbox and its own: that is not its end. */
+static void hears_nothing_too_early(struct world *world)
+{
+    struct sandbox *sandbox = make(world);
+    struct exec_settings settings = world_shell("i=0; while [ $i -lt 100 ]; do echo $i; i=$((i+1)); sleep 0.004; done");
+    struct error err = {0};
+
+    settings.mode = EXEC_STREAM;
+    CHECK(start_with(sandbox, &settings) != NULL);
+    world_pass(world, 30);
+    CHECK(!world->execs[0].has_ended && world_crash(world, &err) == 0);
+    CHECK(WORLD_UNTIL(world, world->execs[0].has_ended));
+    CHECK(world->execs[0].result.end == EXEC_EXITED && world->execs[0].result.value == 0);
+    CHECK(world->execs[0].is_whole && world->execs[0].output.length == 290);
+}
+
+/* Each gateway writes a part of it, and the next goes on where init says. */
+static void goes_on_with_input(struct world *world)
+{
+    enum { SIZE = 6 * MIB, CRASHES = 3 };
+    struct sandbox *sandbox = make(world);
+    struct exec_settings settings =
+        world_shell("while head -c 100000 > part && [ -s part ]; do cat part; sleep 0.005; done");
+    _cleanup_free_ uint8_t *data = malloc(SIZE);
+    struct error err = {0};
+    struct exec_info info = {0};
+    size_t before = 0;
+
+    for (size_t i = 0; data != NULL && i < SIZE; i++)
+        data[i] = (uint8_t)(i * 7 + i / 1000);
+    settings.has_stdin = true;
+    settings.mode = EXEC_STREAM;
+    struct exec *exec = start_with(sandbox, &settings);
+    struct typed typed = {.data = data, .size = SIZE};
+    CHECK(exec != NULL && data != NULL);
+    for (int crash = 0; crash < CRASHES; crash++) {
+        type(&typed, exec, NULL);
+        CHECK(WORLD_UNTIL(world, typed.sent > before + MIB));
+        before = typed.sent;
+        CHECK(before < SIZE && world_crash(world, &err) == 0);
+        exec = exec_find(world->engine, world->execs[0].id, "alice");
+        CHECK(exec != NULL && WORLD_UNTIL(world, (exec_get(exec, &info), info.is_stdin_known)));
+        /* What waited in the gateway that crashed is lost, and nothing else. */
+        CHECK(info.stdin_next <= typed.sent && info.stdin_next > 0 && !info.stdin_ended);
+        typed.sent = (size_t)info.stdin_next;
+    }
+    type(&typed, exec, NULL);
+    CHECK(WORLD_UNTIL(world, world->execs[0].has_ended));
+    CHECK(world->execs[0].output.length == SIZE && memcmp(world->execs[0].output.data, data, SIZE) == 0);
+}
+
 /* EXEC was sent, its record never written: nobody was told of it, and nothing of it may stay. */
 static void ends_what_was_not_recorded(struct world *world)
 {
@@ -433,6 +499,8 @@ const struct engine_case engine_cases_lives[] = {
     {"refuses nonsense", refuses_nonsense},
     {"claims from the pool", claims_from_the_pool},
     {"resumes after a crash of the gateway", resumes_after_a_crash},
+    {"hears nothing before everything is adopted", hears_nothing_too_early},
+    {"goes on with standard input after a crash of the gateway", goes_on_with_input},
     {"ends what was never recorded", ends_what_was_not_recorded},
     {"tells what happens", tells_what_happens},
     {NULL, NULL},

@@ -191,7 +191,8 @@ void guest_ack(const struct guest *guest, uint64_t channel, uint64_t stdout_offs
 
 void guest_resume(const struct guest *guest, uint64_t channel, uint64_t stdout_offset, uint64_t stderr_offset)
 {
-    guest_send(guest, &(struct wire_message){.type = WIRE_RESUME, .resume = {channel, stdout_offset, stderr_offset}});
+    guest_send(guest, &(struct wire_message){.type = WIRE_RESUME,
+                                             .resume = {channel, stdout_offset, stderr_offset, GUEST_START}});
 }
 
 void guest_signal(const struct guest *guest, uint64_t channel, uint32_t number, enum wire_scope scope)
@@ -282,6 +283,7 @@ bool guest_hear(const struct guest *guest, uint64_t channel, struct guest_heard 
         return hear_bytes(heard, 0, message->exit.stdout_offset, message->exit.stdout_tail) &&
                hear_bytes(heard, 1, message->exit.stderr_offset, message->exit.stderr_tail);
     case WIRE_TAKEN:
+    case WIRE_RESUMED:
         return true;
     default:
         return false;

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-enum { GUEST_WAIT_MS = 30000 };
+enum { GUEST_WAIT_MS = 30000, GUEST_START = 5 };
 
 struct guest {
     int fd;

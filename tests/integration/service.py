@@ -176,6 +176,7 @@ def service(name: str, config: str = "", **env: str) -> Iterator[Service]:
         if one.process.poll() is None:
             one.process.kill()
             one.process.wait()
+    check("Sanitizer" not in one.log, f"a sanitizer spoke: {one.log[-4000:]}")
 
 
 @contextlib.contextmanager

@@ -200,7 +200,7 @@ static void follow(int guest, bool resumes)
         _exit(1);
     uint64_t offset = (uint64_t)st.st_size;
     if (resumes) {
-        message = (struct wire_message){.type = WIRE_RESUME, .resume = {CHANNEL, offset, 0}};
+        message = (struct wire_message){.type = WIRE_RESUME, .resume = {CHANNEL, offset, 0, 0}};
         report("resume %llu", (unsigned long long)offset);
         if (link_send(guest, &message, NULL, 0) < 0)
             _exit(1);

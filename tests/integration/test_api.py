@@ -291,6 +291,13 @@ def refused_tools() -> None:
         path = f"{V}/sandboxes/{box}/tools/execute"
         equal("no tool", one.call("POST", path, {}).status, 400)
         equal("arguments", one.call("POST", path, {"tool": "shell_exec", "arguments": []}).status, 400)
+        for size, status in (((128 << 10) - 1, 200), (128 << 10, 413), (2 << 20, 413)):
+            answer = one.tool(box, "shell_exec", command="#" * size)
+            equal(f"a command of {size} bytes", answer.status, status)
+            words = ["true", "x" * (size - 5)]
+            answer = one.call("POST", f"{V}/sandboxes/{box}/execs", {"argv": words, "wait": True})
+            equal(f"words of {size} bytes", answer.status, status)
+            check(status == 200 or answer.code == "too_large", f"{answer.body!r}")
         log = json.dumps(one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").json)
         contains("what was denied is in the log", log, "command_blocked", "tool_not_allowed", "rm -rf /")
 

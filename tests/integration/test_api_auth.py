@@ -2,14 +2,17 @@
 """Who may call what: credentials on every route, scopes, owners, hosts, origins and rates."""
 
 import base64
+import contextlib
+import hashlib
 import http.client
 import json
 import pathlib
 import re
 import socket
+import sqlite3
 
 from harness import REPOSITORY, case, check, contains, equal, eventually, main
-from service import KEY, PASSWORD, Events, Service, sandbox, service
+from service import KEY, PASSWORD, Answer, Events, Service, sandbox, service
 
 V = "/api/v1"
 
@@ -130,6 +133,40 @@ def owners() -> None:
         equal("another's log after the end", one.call("GET", f"{V}/sandboxes/{box}/logs", key=second).status, 404)
 
 
+def shape(answer: Answer, identity: str) -> tuple:
+    """All that could tell two refusals apart, but for what they name and when."""
+    body = answer.body.decode().replace(identity, "ID").replace(answer.headers["X-Request-ID"], "REQUEST")
+    headers = [(name, value) for name, value in answer.headers.items() if name not in ("Date", "X-Request-ID")]
+    return answer.status, headers, body
+
+
+@case
+def strangers_ids() -> None:
+    """Another's id and one that nobody has are refused alike on every route, and leave nothing in the other's log."""
+    with service("auth") as one:
+        owner, other = one.new_key("run"), one.new_key("run")
+        box = one.create(key=owner)
+        path = f"{V}/sandboxes/{box}/execs"
+        runs = [one.ok("POST", path, {"command": command}, 201, key=owner).json["id"] for command in ("sleep 99", ":")]
+        eventually("one has ended", lambda: one.ok("GET", f"{V}/execs/{runs[1]}", key=owner).json["status"] != "running")
+        tried = 0
+        for method, pattern, _ in routes():
+            if "{id:sb}" not in pattern and "{eid:ex}" not in pattern:
+                continue
+            nobodys = filled(pattern, "sb_" + "a" * 26, "ex_" + "a" * 26)
+            expected = shape(one.call(method, nobodys, key=other, **body_for(method)), "a" * 26)
+            equal(f"{method} {nobodys}", expected[0], 404)
+            for run in runs:
+                path = filled(pattern, box, run)
+                answer = one.call(method, path, key=other, **body_for(method))
+                equal(f"{method} {path}", shape(answer, (run if run in path else box)[3:]), expected)
+                tried += 1
+        check(tried > 30, f"{tried} were tried")
+        entries = one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000", key=owner).json["entries"]
+        owners = {entry["principal"] for entry in entries}
+        equal("who is in the log", len(owners), 1)
+
+
 @case
 def keys() -> None:
     """Keys: told once, bound to agents, expiring, revoked at once; bad requests for one."""
@@ -211,6 +248,84 @@ def pages() -> None:
         equal("a browser that asks first", asked.headers["Access-Control-Allow-Headers"], "authorization")
         text = one.ok("GET", "/metrics").body.decode()
         contains("refusals are counted", text, 'hutch_refused_total{reason="foreign"} 6')
+
+
+def chained(*parts: object) -> bytes:
+    """The hash of a record, as src/gateway/store/chain.c makes it."""
+    state = hashlib.blake2b(digest_size=32)
+    for part in parts:
+        if isinstance(part, int):
+            state.update(part.to_bytes(8, "little"))
+            continue
+        data = part.encode() if isinstance(part, str) else part
+        state.update((2**64 - 1 if data is None else len(data)).to_bytes(8, "little"))
+        state.update(data or b"")
+    return state.digest()
+
+
+def audit(one: Service) -> list[dict]:
+    """Every record of a daemon that has ended, once the chain was found to hold."""
+    records, previous = [], None
+    with contextlib.closing(sqlite3.connect(one.state / "gateway/hutch.db")) as database:
+        database.row_factory = sqlite3.Row
+        for row in map(dict, database.execute("SELECT * FROM audit ORDER BY number")):
+            check(previous is None or row["previous"] == previous, f"record {row['number']} follows the one before")
+            fields = [row[name] for name in ("number", "time_ms", "principal", "agent", "sandbox", "exec", "action")]
+            rest = (row["verdict"], row["detail"], row["output_hash"])
+            equal(f"{row['number']}", row["hash"], chained("hutch audit 1", row["previous"], *fields, *rest))
+            previous = row["hash"]
+            records.append({**row, "detail": json.loads(row["detail"])})
+    return records
+
+
+def ask_from(one: Service, source: str, method: str, path: str, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=30, source_address=(source, 0))
+    try:
+        connection.request(method, path, headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@case
+def refusals() -> None:
+    """Every refusal is in the audit log, those of a flood in one record, and the chain holds."""
+    each, flood = 8, 300
+    kinds = [
+        ("GET", "/nowhere", {}, 404, "not_found"),
+        ("PATCH", f"{V}/sandboxes", {}, 405, "method_not_allowed"),
+        ("GET", "/healthz", {"Host": "evil.example"}, 421, "host_not_allowed"),
+        ("GET", "/healthz", {"Origin": "https://evil.example"}, 403, "origin_not_allowed"),
+        ("GET", f"{V}/tools", {}, 401, "unauthenticated"),
+        ("GET", "/healthz", {"X": "x" * 40000}, 431, "too_large"),
+    ]
+    with service("auth") as one:
+        key = one.ok("POST", f"{V}/keys", {"name": "known", "scope": "run"}, 201).json
+        for method, path, headers, status, code in kinds:
+            equal(code, ask_from(one, "127.0.0.2", method, path, headers), status)
+        contains("malformed", one.raw(b"GET / HTTP/1.1\r\nHost : x\r\n\r\n").decode(), "400 Bad Request")
+        contains("no such target", one.raw(b"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n").decode(), "400")
+        equal("a key that is known", one.call("GET", "/nowhere", key=key["secret"]).status, 404)
+        for number in range(flood):
+            method, path, headers, status, code = kinds[number % 5]
+            equal(code, ask_from(one, "127.0.0.3", method, path, headers), status)
+        contains("counted", one.ok("GET", "/metrics").body.decode(), f"hutch_refusals_counted_total {flood - each}")
+        equal("it ends well", one.end(), 0)
+        records = audit(one)
+    alone = [record for record in records if record["detail"].get("peer") == "127.0.0.2"]
+    equal("each by itself", [record["detail"]["error"] for record in alone], [kind[4] for kind in kinds])
+    equal("and its status", [record["detail"]["status"] for record in alone], [kind[3] for kind in kinds])
+    check(all(record["principal"] is None for record in alone), "nobody is known")
+    messages = [record["detail"].get("message", "") for record in records]
+    check(any("malformed" in message or "header" in message for message in messages), f"{messages}")
+    known = [record for record in records if record["principal"] == key["id"]]
+    equal("who is known is named", [(r["action"], r["detail"]["path"]) for r in known], [("request", "/nowhere")])
+    flooded = [record for record in records if record["detail"].get("peer") == "127.0.0.3"]
+    equal("records of a flood", len(flooded), each + 1)
+    equal("the last says so", [record["detail"].get("more") for record in flooded[:each]], [None] * (each - 1) + ["counted"])
+    equal("the sum", (flooded[each]["action"], flooded[each]["detail"]["refused"]), ("request.refused", flood - each))
+    equal("of all reasons", sum(flooded[each]["detail"]["reasons"].values()), flood - each)
+    equal("each of them", set(flooded[each]["detail"]["reasons"]), {kind[4] for kind in kinds[:5]})
 
 
 @case

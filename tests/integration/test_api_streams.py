@@ -2,6 +2,7 @@
 """Commands, output, files and events as streams; clients that vanish; a gateway that is killed."""
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
@@ -153,6 +154,75 @@ def stdin() -> None:
         eventually("what was typed", lambda: b"got word" in one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body)
         for body in ({}, {"rows": 0, "columns": 1}, {"rows": 1, "columns": 65536}):
             equal(str(body), one.call("POST", f"{V}/execs/{run}/resize", body).status in (400, 404), True)
+
+
+def stdin_next(one: Service, run: str) -> int:
+    """Where its standard input goes on, as soon as the gateway is back and knows."""
+    found: list[int] = []
+
+    def known() -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            value = one.ok("GET", f"{V}/execs/{run}").json["stdin_next"]
+            found.extend([] if value is None else [value])
+        return found != []
+
+    eventually("it is known", known)
+    return found[0]
+
+
+@case
+def stdin_again() -> None:
+    """Standard input by offset: what came before is left out, a gap is refused, the end may be said twice."""
+    with service("streams") as one, sandbox(one) as box:
+        run = one.start_exec(box, command="cat > got; sleep 100", stdin_open=True)
+        path = f"{V}/execs/{run}/stdin"
+        rows = [
+            ("?offset=0", b"abc", 204, 3),
+            ("?offset=0", b"abc", 204, 3),
+            ("?offset=1", b"bcde", 204, 5),
+            ("?offset=6", b"g", 409, 5),
+            ("?offset=-1", b"g", 400, 5),
+            ("", b"f", 204, 6),
+            ("?offset=2&end=true", b"cdefgh", 204, 8),
+            ("?offset=2&end=true", b"cdefgh", 204, 8),
+            ("?offset=7&end=true", b"hi", 400, 8),
+        ]
+        for query, data, status, after in rows:
+            answer = one.call("POST", path + query, data=data)
+            equal(f"{query} {data!r}: {answer.body!r}", (answer.status, stdin_next(one, run)), (status, after))
+        eventually("every byte once", lambda: one.shell(box, "cat got")["stdout"] == "abcdefgh")
+        run = one.start_exec(box, command="sleep 100")
+        equal("it has none", one.ok("GET", f"{V}/execs/{run}").json["stdin_next"], None)
+
+
+@case
+def stdin_over_restarts() -> None:
+    """kill -9 of the gateway while a client writes standard input: it goes on, and every byte comes once."""
+    data = os.urandom(portion(24) << 20)
+    with service("streams") as one, sandbox(one) as box:
+        slow = "while head -c 400000 > part && [ -s part ]; do cat part; sleep 0.02; done | sha256sum"
+        run = one.start_exec(box, command=slow, stdin_open=True)
+        at, kills, answered = 0, 0, 0
+        while at < len(data):
+            piece = data[at : at + (5 << 20)]
+            end = "&end=true" if at + len(piece) == len(data) else ""
+            timer = threading.Timer(0.1, os.kill, (one.gateway(), signal.SIGKILL)) if kills < 3 else None
+            kills += timer is not None
+            if timer is not None:
+                timer.start()
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                status = one.call("POST", f"{V}/execs/{run}/stdin?offset={at}{end}", data=piece).status
+                equal("written", status, 204)
+                answered = at + len(piece)
+            if timer is not None:
+                timer.join()
+                eventually("another gateway", lambda: one.log.count("event=adopted") > kills)
+            at = stdin_next(one, run)
+            check(at >= answered, f"{answered} bytes were answered, {at} are there")
+        eventually("it has ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited", 60)
+        got = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body.split()[0].decode()
+        equal("every byte", got, hashlib.sha256(data).hexdigest())
+        equal("gateways", one.log.count("event=adopted"), kills + 1)
 
 
 @case
@@ -311,6 +381,34 @@ def killed_often() -> None:
         got = hashlib.sha256(one.ok("GET", f"{V}/execs/{run}/output?follow=true", headers=RAW).body).hexdigest()
         equal("every byte", got, expected)
         equal("and its end", one.ok("GET", f"{V}/execs/{run}").json["exit_code"], 0)
+
+
+@case
+def environments() -> None:
+    """A sandbox's environment is there after kill -9 of the gateway, and nowhere in the state folder, log or answers."""
+    canary, mine = "canary-" + os.urandom(12).hex(), "canary-" + os.urandom(12).hex()
+    with service("streams", HUTCH_LOGGING_LEVEL="debug") as one:
+        made = one.ok("POST", f"{V}/sandboxes", {"env": {"SECRET": canary, "OTHER": "x y"}}, 201)
+        box = made.json["id"]
+        equal("it is there", one.shell(box, "test $SECRET = $MINE", env={"MINE": canary})["exit_code"], 0)
+        run = one.start_exec(box, command="test -n $MINE && sleep 100", env={"MINE": mine})
+        for _ in range(2):
+            before = one.gateway()
+            os.kill(before, signal.SIGKILL)
+            eventually("another gateway", lambda: one.gateway() not in (0, before) and answers(one))
+        check_there = f"test $(printf %s $SECRET | sha256sum | cut -c-64) = {hashlib.sha256(canary.encode()).hexdigest()}"
+        equal("it is still there", one.shell(box, check_there)["exit_code"], 0)
+        equal("all of it", one.shell(box, "echo $OTHER")["stdout"], "x y\n")
+        shown = [made.body, one.ok("GET", f"{V}/sandboxes").body, one.ok("GET", f"{V}/sandboxes/{box}").body]
+        shown += [one.ok("GET", f"{V}/execs/{run}").body, one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").body]
+        files = {path: path.read_bytes() for path in one.state.rglob("*") if path.is_file() and not path.is_socket()}
+        check(any(path.name == "hutch.db" for path in files), f"{list(files)}")
+        for secret in (canary.encode(), mine.encode()):
+            check(not any(secret in body for body in shown), "not in an answer")
+            check(secret.decode() not in one.log, "not in the log")
+            found = [str(path) for path, data in files.items() if secret in data]
+            equal("not in a file", found, [])
+        one.destroy(box)
 
 
 def answers(one: Service) -> bool:

@@ -196,6 +196,36 @@ static void sends_again(struct guest *guest)
     CHECK(guest_is_alive(guest, 2));
 }
 
+static bool hears_resumed(struct guest *guest, struct wire_resumed *ret_resumed)
+{
+    while (CHECK(guest_receive_within(guest, GUEST_WAIT_MS))) {
+        if (guest->message.type == WIRE_RESUMED) {
+            *ret_resumed = guest->message.resumed;
+            return CHECK(ret_resumed->start == GUEST_START);
+        }
+    }
+    return false;
+}
+
+/* A client that comes back hears how much was accepted, taken or not. */
+static void says_where_input_goes_on(struct guest *guest)
+{
+    struct wire_resumed resumed = {0};
+
+    guest_exec(guest, 1, WIRE_EXEC_STDIN | WIRE_EXEC_COLLECT, 0, WORDS("sleep", "60"));
+    guest_exec(guest, 2, WIRE_EXEC_COLLECT, 0, WORDS("sleep", "60"));
+    for (uint64_t sent = 0; sent < 98304; sent += 32768)
+        guest_stdin(guest, 1, sent, bytes, 32768, false);
+    guest_resume(guest, 1, 0, 0);
+    CHECK(hears_resumed(guest, &resumed) && resumed.channel == 1 && resumed.stdin_offset == 98304);
+    CHECK(resumed.taken > 0 && resumed.taken < 98304 && !resumed.closed && !resumed.ended);
+    guest_stdin(guest, 1, 98304, bytes, 1, true);
+    guest_resume(guest, 1, 0, 0);
+    CHECK(hears_resumed(guest, &resumed) && resumed.stdin_offset == 98305 && resumed.ended);
+    guest_resume(guest, 2, 0, 0);
+    CHECK(hears_resumed(guest, &resumed) && resumed.channel == 2 && resumed.stdin_offset == 0 && resumed.closed);
+}
+
 static void closes_streams(struct guest *guest)
 {
     guest_exec(guest, 1, 0, 0, WORDS("bytes", "1000000000"));
@@ -242,6 +272,7 @@ static const struct guest_case cases[] = {
     {"standard input ends, and too late is not wrong", ends_input},
     {"standard input beyond the window ends init", bounds_input},
     {"RESUME sends again what is not acknowledged, EXIT included", sends_again},
+    {"RESUMED says where standard input goes on", says_where_input_goes_on},
     {"CLOSE: the next write is SIGPIPE", closes_streams},
     {"a client that does not read for a while loses nothing", waits_for_a_slow_client},
 };

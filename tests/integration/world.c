@@ -115,6 +115,7 @@ static void note_exec(void *context, const struct recorder_exec *what, recorder_
     struct noted_exec *note = &world->execs[world->exec_count++];
     *note = (struct noted_exec){.channel = what->channel,
                                 .mode = what->settings->mode,
+                                .has_stdin = what->settings->has_stdin,
                                 .cap = what->settings->stdout_cap,
                                 .started_ms = what->started_ms,
                                 .output = buf_init(NOTED_OUTPUT_MAX),
@@ -351,9 +352,11 @@ static int adopt(struct world *world, int guest_fd, struct error *err)
                                       .last_channel = last_channel,
                                       .guest_fd = guest_fd};
     int r = sandbox_adopt(world->engine, &adopted, &sandbox, err);
+    world_pass(world, 20); /* what init says meanwhile waits until everything is adopted */
     for (size_t i = 0; r == 0 && i < world->exec_count; i++) {
         struct noted_exec *exec = &world->execs[i];
-        struct exec_settings shell = {.shell = "", .mode = exec->mode, .stdout_cap = exec->cap};
+        struct exec_settings shell = {
+            .shell = "", .mode = exec->mode, .has_stdin = exec->has_stdin, .stdout_cap = exec->cap};
         /* As much as is kept; the streams do not matter to what follows. */
         size_t kept = exec->output.length < 4096 ? exec->output.length : 4096;
         struct exec_piece piece = {EXEC_STDOUT, exec->output.data + exec->output.length - kept, kept};

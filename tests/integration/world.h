@@ -22,6 +22,7 @@ struct noted_exec {
     char sandbox[ENGINE_ID_SIZE];
     uint64_t channel;
     enum exec_mode mode;
+    bool has_stdin;
     uint64_t cap;
     uint64_t started_ms;
     uint64_t offsets[EXEC_STREAMS];

@@ -205,6 +205,7 @@ static void settle(struct sandbox *sandbox, uint64_t now)
     for (const struct exec *exec = sandbox->execs; exec != NULL && count < ENGINE_EXECS_PER_SANDBOX; exec = exec->next)
         known[count++] = exec->channel.id;
     sandbox_release_unknown(sandbox, known, count);
+    guest_link_hold(&sandbox->link, false);
 }
 
 void engine_go(struct engine *engine)

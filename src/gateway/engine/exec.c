@@ -376,15 +376,15 @@ int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, stru
     memcpy(exec->channel.received, adopted->offsets, sizeof exec->channel.received);
     memcpy(exec->channel.acked, adopted->offsets, sizeof exec->channel.acked);
     exec->channel.is_resumed = true;
-    /* How much input was sent is not known any more, and what its reader gets must not have a gap: no more of it. */
-    exec->has_stdin = false;
+    /* How much input was sent is not known any more, and what its reader gets must have no gap: init says it. */
+    exec->channel.is_input_unknown = true;
     exec->channel.stdin_closed = false;
-    exec->channel.sent = UINT64_MAX;
     exec_add(sandbox, exec);
     struct wire_message message = {.type = WIRE_RESUME,
                                    .resume = {.channel = adopted->channel,
                                               .stdout_offset = adopted->offsets[0],
-                                              .stderr_offset = adopted->offsets[1]}};
+                                              .stderr_offset = adopted->offsets[1],
+                                              .start = sandbox->engine->options.start}};
     ignore_result(sandbox_say(sandbox, &message));
     if (exec->timeout_ms != 0) {
         uint64_t age_ms = engine_wall_ms() > exec->started_ms ? engine_wall_ms() - exec->started_ms : 0;

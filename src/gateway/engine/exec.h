@@ -98,6 +98,10 @@ struct exec_info {
     enum exec_state state;
     enum exec_mode mode;
     bool has_terminal;
+    bool has_stdin;
+    bool is_stdin_known; /* not yet after a restart of the gateway: nothing can be written for a moment */
+    bool stdin_ended;
+    uint64_t stdin_next; /* bytes of standard input that were written so far */
     uint64_t started_ms;
     uint64_t seq_first;               /* of what is kept */
     uint64_t seq_next;                /* of what is recorded */
@@ -105,9 +109,15 @@ struct exec_info {
 };
 void exec_get(const struct exec *exec, struct exec_info *ret_info);
 
-/* Up to `length` bytes of standard input: how many were taken, 0 when it has to wait for room. `end` after all. */
+/*
+ * Up to `length` bytes of standard input: how many were taken, 0 when it has to wait for room. `end` after all. Taken
+ * is not given: what exec_has_input() is true of survives the gateway.
+ */
 _must_use_ int exec_write(struct exec *exec, const void *data, size_t length, bool end, size_t *ret_taken,
                           struct error *err);
+
+/* All that was taken is on its way to init, or nobody wants it any more. Else exec_on_room() says when. */
+bool exec_has_input(const struct exec *exec);
 
 /* Somebody else is still writing. */
 bool exec_is_written(const struct exec *exec);

@@ -47,6 +47,10 @@ void exec_get(const struct exec *exec, struct exec_info *ret_info)
         .state = exec->state,
         .mode = exec->mode,
         .has_terminal = exec->has_terminal,
+        .has_stdin = exec->has_stdin,
+        .is_stdin_known = !exec->channel.is_input_unknown,
+        .stdin_ended = exec->stdin_ended,
+        .stdin_next = exec->channel.sent,
         .started_ms = exec->started_ms,
         .seq_first = exec->ring.first,
         .seq_next = exec->recorded,
@@ -64,6 +68,10 @@ static int write_some(struct exec *exec, const void *data, size_t length, bool e
         return not_running(exec, err);
     if (!exec->has_stdin || exec->stdin_ended)
         return error_set(err, ERROR_INVALID, EPIPE, "the standard input of exec %s is not open", exec->id);
+    if (channel->is_input_unknown) {
+        *ret_taken = 0;
+        return 0;
+    }
     if (channel->stdin_closed) {
         *ret_taken = length; /* nobody reads it, as with a pipe whose reader has gone */
         return 0;
@@ -98,6 +106,11 @@ int exec_write(struct exec *exec, const void *data, size_t length, bool end, siz
     if (exec->input != NULL)
         return error_set(err, ERROR_INVALID, EBUSY, "exec %s is still being given its first input", exec->id);
     return write_some(exec, data, length, end, ret_taken, err);
+}
+
+bool exec_has_input(const struct exec *exec)
+{
+    return exec->state != EXEC_RUNNING || exec->sandbox == NULL || exec->sandbox->link.outbox.first == NULL;
 }
 
 bool exec_is_written(const struct exec *exec)
@@ -138,10 +151,16 @@ void exec_heard_room(struct exec *exec)
         room(exec->room_data, exec, NULL);
 }
 
+void exec_heard_resumed(struct exec *exec, const struct wire_resumed *resumed)
+{
+    exec->stdin_ended = resumed->ended != 0;
+    exec_heard_room(exec);
+}
+
+/* Somebody may wait for no more than that: what was written has gone out. */
 void exec_link_drained(struct exec *exec)
 {
-    if (guest_stdin_room(&exec->channel) > 0)
-        exec_heard_room(exec);
+    exec_heard_room(exec);
 }
 
 int exec_signal(struct exec *exec, uint32_t number, uint8_t scope, struct error *err)

@@ -93,14 +93,39 @@ static int hear_output(struct guest_channel *channel, size_t stream, uint64_t of
     return data.length == 0 ? -EBADMSG : take(channel, stream, offset, data.length);
 }
 
+/* Said to an earlier gateway: it may come once, not for ever. */
+static int hear_old(struct guest_channel *channel, struct guest_event *event)
+{
+    *event = (struct guest_event){.kind = GUEST_OLD};
+    return ++channel->skipped > SKIPPED_MAX ? -EBADMSG : 0;
+}
+
 static int hear_taken(struct guest_channel *channel, const struct wire_taken *taken, struct guest_event *event)
 {
+    if (channel->is_input_unknown)
+        return hear_old(channel, event);
     if (taken->offset > channel->sent || taken->offset < channel->taken || taken->closed > 1 ||
         (channel->stdin_closed && taken->closed == 0))
         return -EBADMSG;
     channel->taken = taken->offset;
     channel->stdin_closed = taken->closed != 0;
     *event = (struct guest_event){.kind = GUEST_TAKEN, .channel = channel};
+    return 0;
+}
+
+static int hear_resumed(const struct guest *guest, struct guest_channel *channel, const struct wire_resumed *resumed,
+                        struct guest_event *event)
+{
+    if (channel->is_resumed && resumed->start < guest->start)
+        return hear_old(channel, event);
+    if (!channel->is_input_unknown || resumed->start != guest->start || resumed->taken > resumed->stdin_offset ||
+        resumed->stdin_offset - resumed->taken > WIRE_WINDOW || resumed->closed > 1 || resumed->ended > 1)
+        return -EBADMSG;
+    channel->is_input_unknown = false;
+    channel->sent = resumed->stdin_offset;
+    channel->taken = resumed->taken;
+    channel->stdin_closed = resumed->closed != 0;
+    *event = (struct guest_event){.kind = GUEST_RESUMED, .channel = channel, .resumed = resumed};
     return 0;
 }
 
@@ -205,6 +230,8 @@ int guest_hear(struct guest *guest, const struct wire_message *message, struct g
         return hear_output(channel, 1, message->stderr_data.offset, message->stderr_data.data, ret_event);
     case WIRE_TAKEN:
         return hear_taken(channel, &message->taken, ret_event);
+    case WIRE_RESUMED:
+        return hear_resumed(guest, channel, &message->resumed, ret_event);
     case WIRE_EXIT:
         return hear_exit(guest, channel, &message->exit, ret_event);
     default:
@@ -216,5 +243,6 @@ size_t guest_stdin_room(const struct guest_channel *channel)
 {
     uint64_t ahead = channel->sent - channel->taken;
 
-    return channel->stdin_closed || ahead >= WIRE_WINDOW ? 0 : (size_t)(WIRE_WINDOW - ahead);
+    return channel->is_input_unknown || channel->stdin_closed || ahead >= WIRE_WINDOW ? 0
+                                                                                      : (size_t)(WIRE_WINDOW - ahead);
 }

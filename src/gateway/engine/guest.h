@@ -26,8 +26,9 @@ struct guest_channel {
     uint64_t acked[GUEST_STREAMS];
     uint64_t sent; /* standard input */
     uint64_t taken;
-    bool is_resumed;  /* an earlier gateway's: what was under way to that one may still come */
-    uint64_t skipped; /* bytes of that, which is bounded */
+    bool is_input_unknown; /* an earlier gateway's: `sent` and `taken` are not known until init has said them */
+    bool is_resumed;       /* an earlier gateway's: what was under way to that one may still come */
+    uint64_t skipped;      /* bytes of that, which is bounded */
 };
 
 struct guest {
@@ -44,11 +45,12 @@ enum guest_kind {
     GUEST_TIMES,  /* the last word of the child that became init: nothing to do */
     GUEST_FAILED, /* a step of its setting up has failed: `setup` */
     GUEST_HELLO,
-    GUEST_OUTPUT, /* `data` of `stream` */
-    GUEST_TAKEN,  /* there is room for standard input, or nobody reads it */
-    GUEST_EXIT,   /* with the last of the output: `exit`. The channel is closed */
-    GUEST_STALE,  /* `id`, a channel of an earlier gateway's */
-    GUEST_OLD,    /* what came was said before, or will be said again: nothing to do */
+    GUEST_OUTPUT,  /* `data` of `stream` */
+    GUEST_TAKEN,   /* there is room for standard input, or nobody reads it */
+    GUEST_EXIT,    /* with the last of the output: `exit`. The channel is closed */
+    GUEST_RESUMED, /* where standard input goes on is known: `resumed` */
+    GUEST_STALE,   /* `id`, a channel of an earlier gateway's */
+    GUEST_OLD,     /* what came was said before, or will be said again: nothing to do */
 };
 
 struct guest_event {
@@ -59,6 +61,7 @@ struct guest_event {
     struct wire_bytes data;
     const struct wire_exit *exit;   /* lives as long as the message */
     const struct wire_setup *setup; /* likewise */
+    const struct wire_resumed *resumed;
 };
 
 void guest_init(struct guest *guest, uint32_t start);

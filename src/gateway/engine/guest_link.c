@@ -7,6 +7,12 @@ enum { OUTBOX_CAP = 4 << 20, FRAMES_AT_ONCE = 16, FRAMES_LEFT_MAX = 65536 };
 
 static void ready(uv_poll_t *poll, int status, int events);
 
+static int start(struct guest_link *link)
+{
+    return uv_poll_start(&link->poll, (link->is_held ? 0 : UV_READABLE) | (link->is_watching_room ? UV_WRITABLE : 0),
+                         ready);
+}
+
 static void watch(struct guest_link *link)
 {
     bool wants_room = link->outbox.first != NULL;
@@ -15,7 +21,14 @@ static void watch(struct guest_link *link)
         return;
     link->is_watching_room = wants_room;
     link->full_since_ms = wants_room ? uv_now(link->poll.loop) : 0;
-    ignore_result(uv_poll_start(&link->poll, UV_READABLE | (wants_room ? UV_WRITABLE : 0), ready));
+    ignore_result(start(link));
+}
+
+void guest_link_hold(struct guest_link *link, bool is_held)
+{
+    link->is_held = is_held;
+    if (link->is_open)
+        ignore_result(start(link));
 }
 
 int guest_link_say(struct guest_link *link, const struct wire_message *message)
@@ -99,7 +112,7 @@ static void ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-int guest_link_open(struct guest_link *link, uv_loop_t *loop, int fd, uint32_t start)
+int guest_link_open(struct guest_link *link, uv_loop_t *loop, int fd, uint32_t gateway_start)
 {
     int r = uv_poll_init(loop, &link->poll, fd);
 
@@ -111,10 +124,11 @@ int guest_link_open(struct guest_link *link, uv_loop_t *loop, int fd, uint32_t s
     link->has_handle = true;
     link->is_open = true;
     link->is_watching_room = false;
+    link->is_held = false;
     link->full_since_ms = 0;
-    guest_init(&link->guest, start);
+    guest_init(&link->guest, gateway_start);
     outbox_init(&link->outbox, OUTBOX_CAP);
-    return uv_poll_start(&link->poll, UV_READABLE, ready);
+    return start(link);
 }
 
 void guest_link_close(struct guest_link *link, uv_close_cb closed)

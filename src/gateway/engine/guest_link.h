@@ -15,6 +15,7 @@ struct guest_link {
     bool is_open;    /* it is listened to */
     bool has_handle; /* and has still to be closed */
     bool is_watching_room;
+    bool is_held;
     uint64_t full_since_ms; /* of the loop; 0: it takes what is sent */
     struct guest guest;
     struct outbox outbox;
@@ -28,7 +29,10 @@ struct guest_link {
 };
 
 /* The caller sets frame, owner and the callbacks. `fd` becomes the link's. */
-_must_use_ int guest_link_open(struct guest_link *link, uv_loop_t *loop, int fd, uint32_t start);
+_must_use_ int guest_link_open(struct guest_link *link, uv_loop_t *loop, int fd, uint32_t gateway_start);
+
+/* Hear nothing for now, or again. What is said goes out all the same. */
+void guest_link_hold(struct guest_link *link, bool is_held);
 
 /* Neither listen nor speak any more; the descriptor stays open. */
 void guest_link_stop(struct guest_link *link);

@@ -73,12 +73,13 @@ struct sandbox {
     bool is_listed;       /* callers can find it */
     bool is_counted;      /* among the live ones of callers */
     bool was_pooled;
-    bool is_slow;            /* to be made */
-    bool is_created;         /* the keeper has it */
-    bool is_recorded;        /* somebody was or will be told of it */
-    bool is_unsettled;       /* adopted, and what earlier gateways left in it is not yet cleared away */
-    bool is_destroyed;       /* the keeper was asked to end it */
-    bool is_concluded;       /* execs, record and event of its end are done */
+    bool is_slow;      /* to be made */
+    bool is_created;   /* the keeper has it */
+    bool is_recorded;  /* somebody was or will be told of it */
+    bool is_unsettled; /* adopted, its execs perhaps not: until engine_go() it is not heard, and nothing is cleared away
+                        */
+    bool is_destroyed; /* the keeper was asked to end it */
+    bool is_concluded; /* execs, record and event of its end are done */
     struct pool_class *pool; /* whose it is until it is claimed; gone when the classes were changed */
     struct sandbox *pool_next;
     struct sandbox_settings settings;
@@ -340,6 +341,7 @@ void exec_abandon(struct exec *exec);
 /* exec_control.c */
 void exec_feed(struct exec *exec);
 void exec_heard_room(struct exec *exec);
+void exec_heard_resumed(struct exec *exec, const struct wire_resumed *resumed);
 void exec_link_drained(struct exec *exec);
 
 /* exec_end.c */

@@ -279,6 +279,8 @@ int sandbox_adopt(struct engine *engine, const struct sandbox_adopted *adopted, 
     sandbox->link.guest.features = adopted->features;
     sandbox->link.guest.channels_max = GUEST_CHANNELS_MAX;
     sandbox->is_unsettled = true;
+    /* What init says of an exec that is not adopted yet would be taken for left over, and the exec be ended. */
+    guest_link_hold(&sandbox->link, true);
     list(sandbox);
     sandbox_arm(sandbox);
     *ret_sandbox = sandbox;

@@ -132,6 +132,9 @@ void connection_fail(struct connection *connection, unsigned status, const char 
         request_refuse(request, status, NULL, message);
         return;
     }
+    const struct server_options *options = &connection->server->options;
+    if (request == NULL && options->bad != NULL)
+        options->bad(options->context, &connection->peer, status, message);
     if (request != NULL)
         request->answer_status = status;
     request_answer_bad(connection, status, message);

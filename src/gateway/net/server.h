@@ -53,6 +53,9 @@ struct server_options {
      * What can't be parsed has no request; it is always answered that way.
      */
     void (*refuse)(struct request *request, unsigned status, const char *code, const char *message);
+    /* What was answered with `status` although it never became a request: it can't be parsed, or never came. May be
+     * NULL. */
+    void (*bad)(void *context, const struct peer *peer, unsigned status, const char *message);
     /* After each answer, for logs and metrics. May be NULL. `status` 0: the client went before it was answered. */
     void (*done)(const struct request *request, unsigned status, uint64_t bytes_sent, uint64_t duration_ns);
 };

@@ -185,6 +185,15 @@ static void finish_detail(struct call *call)
         detail->result = -ENOBUFS;
 }
 
+void call_answer_error(struct request *request, unsigned status, const char *code, const char *message)
+{
+    struct buf body = buf_init(ERRORS_BODY_MAX);
+
+    ignore_result(errors_write(&body, code, message, request->id)); /* an empty body then */
+    request_answer(request, status, type_json, body.data, body.length);
+    buf_release(&body);
+}
+
 static void answer_unrecorded(struct call *call, int result, const char *message)
 {
     struct error err = {0};
@@ -194,8 +203,7 @@ static void answer_unrecorded(struct call *call, int result, const char *message
     refusal = errors_of(&err);
     struct request *request = call->request;
     release(call);
-    request->principal = NULL; /* it can't be recorded: there is no call any more */
-    request_refuse(request, refusal.status, refusal.code, err.message);
+    call_answer_error(request, refusal.status, refusal.code, err.message);
 }
 
 static void recorded(void *data, const struct store_outcome *outcome)
@@ -217,7 +225,7 @@ static struct batch *make_batch(struct call *call)
                                 .agent = *call->agent != '\0' ? call->agent : NULL,
                                 .sandbox = *call->sandbox != '\0' ? call->sandbox : NULL,
                                 .exec = *call->exec != '\0' ? call->exec : NULL,
-                                .action = kind != NULL ? kind->action : "unknown",
+                                .action = kind != NULL ? kind->action : "request",
                                 .verdict = call->verdict};
     struct batch *batch = batch_new(call->surface->options.store);
 
@@ -318,6 +326,16 @@ static enum store_verdict verdict_of(unsigned status)
     return status == 401 || status == 403 || status == 429 ? STORE_DENIED : STORE_FAILED;
 }
 
+/* Whoever has no credential can't fill the log: what is only counted needs no record any more (strangers.h). */
+static void note_stranger(struct call *call, const char *code)
+{
+    enum strangers_verdict verdict = surface_note_stranger(call->surface, call->request->peer, code);
+
+    call->is_recorded = call->is_recorded || verdict == STRANGERS_COUNTED;
+    if (verdict == STRANGERS_RECORD_LAST)
+        writer_text(call_detail(call), "more", "counted");
+}
+
 static void refuse_with(struct call *call, unsigned status, const char *code, const char *message)
 {
     buf_release(&call->answer);
@@ -327,6 +345,8 @@ static void refuse_with(struct call *call, unsigned status, const char *code, co
     call->status = status;
     call->type = type_json;
     call->verdict = verdict_of(status);
+    if (*call->principal.id == '\0')
+        note_stranger(call, code);
     writer_text(call_detail(call), "error", code);
     writer_text(call_detail(call), "message", message);
     if (status == 429 &&

@@ -110,3 +110,6 @@ void call_fail_file(struct call *call, const struct error *err);
 /* The end of an answer in pieces, or of one whose client has gone. */
 void call_finish(struct call *call);
 void call_abort(struct call *call);
+
+/* An error without a record, where there is no call: the end of the request. */
+void call_answer_error(struct request *request, unsigned status, const char *code, const char *message);

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST_BYTES_MAX = 16 << 20, WAIT_TIMEOUT_S = 30, ROWS = 24, COLUMNS = 80, HELD_MAX = 1 << 20 };
+enum { LIST_BYTES_MAX = 16 << 20, WAIT_TIMEOUT_S = 30, ROWS = 24, COLUMNS = 80 };
 
 #define RUN(member) offsetof(struct run_wish, member)
 static const struct body_field create_items[] = {
-    {"command", BODY_TEXT, RUN(command), false, 1, RUN_COMMAND_MAX, NULL, NULL},
+    {"command", BODY_TEXT, RUN(command), false, 1, INT64_MAX, NULL, NULL},
     {"argv", BODY_TEXTS, RUN(argv), false, 1, RUN_ARGUMENTS_MAX, NULL, NULL},
     {"workdir", BODY_TEXT, RUN(workdir), false, 1, 4095, NULL, NULL},
     {"env", BODY_MAP, RUN(env), false, 0, 256, NULL, NULL},
@@ -44,6 +44,10 @@ static void write_head(struct writer *writer, const struct exec_info *info)
     writer_time(writer, "started_at", info->started_ms);
     writer_number(writer, "output_first", (int64_t)info->seq_first);
     writer_number(writer, "output_next", (int64_t)info->seq_next);
+    if (info->has_stdin && info->is_stdin_known)
+        writer_number(writer, "stdin_next", (int64_t)info->stdin_next);
+    else
+        writer_null(writer, "stdin_next");
 }
 
 static void write_exec(struct writer *writer, const struct exec *exec)
@@ -261,151 +265,4 @@ void execs_resize(struct request *request)
         call_fail(call, &err);
     else
         call_answer_empty(call, 204);
-}
-
-/* Standard input, as it comes; with ?end=true the end of it as well. */
-struct input {
-    struct call *call;
-    struct buf held;
-    size_t start;
-    bool ends;
-    bool has_end;
-    bool is_paused;
-    bool is_waiting;
-};
-
-static void input_push(struct input *input);
-
-static struct exec *input_exec(const struct input *input)
-{
-    return exec_find(input->call->surface->options.engine, input->call->exec, NULL);
-}
-
-/* The next piece of the body may come from within the call. */
-static void input_resume(struct input *input)
-{
-    bool was_paused = input->is_paused;
-
-    input->is_paused = false;
-    if (was_paused)
-        request_resume(input->call->request);
-}
-
-static void input_stop(struct input *input)
-{
-    struct exec *exec = input_exec(input);
-
-    if (input->is_waiting && exec != NULL)
-        exec_on_room(exec, NULL, NULL);
-    input->call->request->events = NULL;
-    input_resume(input);
-    buf_release(&input->held);
-}
-
-static void input_fail(struct input *input, const struct error *err)
-{
-    input_stop(input);
-    call_fail(input->call, err);
-}
-
-static void input_room(void *data, struct exec *exec __attribute__((unused)), const struct error *err)
-{
-    struct input *input = data;
-
-    input->is_waiting = false;
-    if (err != NULL)
-        input_fail(input, err);
-    else
-        input_push(input);
-}
-
-static void input_taken(struct input *input)
-{
-    input->held.length = 0;
-    input->start = 0;
-    if (input->has_end) {
-        input_stop(input);
-        call_answer_empty(input->call, 204);
-        return;
-    }
-    input_resume(input);
-}
-
-static void input_push(struct input *input)
-{
-    struct exec *exec = input_exec(input);
-    struct error err = {0};
-    size_t taken = 0;
-    size_t left = input->held.length - input->start;
-
-    if (exec == NULL) {
-        (void)error_set(&err, ERROR_INVALID, ESHUTDOWN, "the exec has ended");
-        input_fail(input, &err);
-        return;
-    }
-    if (exec_is_written(exec)) {
-        input_stop(input);
-        call_refuse(input->call, 409, "busy", "another call is still writing to this exec");
-        return;
-    }
-    if (exec_write(exec, input->held.data + input->start, left, input->has_end && input->ends, &taken, &err) < 0) {
-        input_fail(input, &err);
-        return;
-    }
-    input->start += taken;
-    if (taken == left) {
-        input_taken(input);
-        return;
-    }
-    if (!input->is_paused && !input->has_end) {
-        input->is_paused = true;
-        request_pause(input->call->request);
-    }
-    input->is_waiting = true;
-    exec_on_room(exec, input_room, input);
-}
-
-static void input_body(struct request *request, const void *data, size_t length)
-{
-    struct input *input = call_of(request)->state;
-
-    input->has_end = length == 0;
-    if (buf_append(&input->held, data, length) < 0) {
-        input_stop(input);
-        call_refuse(input->call, 503, "unavailable", "there is not enough memory for this request");
-        return;
-    }
-    if (!input->is_waiting)
-        input_push(input);
-}
-
-static void input_gone(struct request *request)
-{
-    struct call *call = call_of(request);
-
-    input_stop(call->state);
-    call->verdict = STORE_FAILED;
-    call_answer_empty(call, 499);
-}
-
-void execs_stdin(struct request *request)
-{
-    static const char *const parameters[] = {"end", NULL};
-    static const struct request_events events = {.body = input_body, .gone = input_gone};
-    struct call *call = call_of(request);
-    bool ends = false;
-
-    const struct exec *exec = call_exec(call);
-    if (exec == NULL || call_query_only(call, parameters) < 0 || call_query_switch(call, "end", &ends) < 0)
-        return;
-    if (exec_is_written(exec)) {
-        call_refuse(call, 409, "busy", "another call is still writing to this exec");
-        return;
-    }
-    struct input *input = call_alloc(call, sizeof *input);
-    if (input == NULL)
-        return;
-    *input = (struct input){.call = call, .held = buf_init(HELD_MAX), .ends = ends};
-    call->state = input;
-    request->events = &events;
 }

@@ -70,11 +70,13 @@ static void got_page(void *data, const struct store_page *page)
     call_answer(call, 200, &writer);
 }
 
-static void ask(struct call *call)
+/* It is the caller's to see: only now the record of this call says which it was about. */
+static void ask(struct call *call, const char *id)
 {
     const struct page *wish = call->state;
-    struct audit_filter filter = {.sandbox = call->sandbox, .limit = wish->limit, .cursor = wish->cursor};
+    struct audit_filter filter = {.sandbox = id, .limit = wish->limit, .cursor = wish->cursor};
 
+    (void)snprintf(call->sandbox, sizeof call->sandbox, "%s", id);
     if (query_audit(call->surface->options.store, &filter, got_page, call) == NULL)
         call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
 }
@@ -83,15 +85,14 @@ static void ask(struct call *call)
 static void got_sandbox(void *data, const struct store_page *page)
 {
     struct call *call = data;
-    const char *owner = call_owner(call);
 
     if (page->result < 0)
         call_refuse(call, 503, "unavailable", "the store can't be read now: %s",
                     page->message != NULL ? page->message : "");
-    else if (page->count == 0 || (owner != NULL && strcmp(page->sandboxes[0].owner, owner) != 0))
+    else if (page->count == 0)
         call_refuse(call, 404, "not_found", "there is no sandbox %s", request_parameter(call->request, "id"));
     else
-        ask(call);
+        ask(call, page->sandboxes[0].id);
 }
 
 void logs_get(struct request *request)
@@ -108,13 +109,11 @@ void logs_get(struct request *request)
     if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIMIT_MAX, &page->limit) < 0 ||
         call_query_number(call, "cursor", 0, INT64_MAX, &page->cursor) < 0)
         return;
-    if (id != NULL)
-        (void)snprintf(call->sandbox, sizeof call->sandbox, "%s", id);
     if (id != NULL && sandbox_find(call->surface->options.engine, id, call_owner(call)) != NULL) {
-        ask(call);
+        ask(call, id);
         return;
     }
-    struct sandbox_filter filter = {.id = id, .limit = 1};
+    struct sandbox_filter filter = {.id = id, .owner = call_owner(call), .limit = 1};
     if (id == NULL || query_sandboxes(call->surface->options.store, &filter, got_sandbox, call) == NULL)
         call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
 }

@@ -114,6 +114,8 @@ static int write_server(struct buf *text, const struct surface *surface)
         {"hutch_tls_failed_total", "counter", "TLS handshakes that failed.", (double)counts.tls_failed},
         {"hutch_received_bytes_total", "counter", "Bytes that came over sockets.", (double)counts.bytes_in},
         {"hutch_sent_bytes_total", "counter", "Bytes that went over sockets.", (double)counts.bytes_out},
+        {"hutch_refusals_counted_total", "counter", "Refusals of strangers that share an audit record.",
+         (double)surface->counts.counted},
         {"hutch_request_duration_seconds_total", "counter", "Time that answering took, of all requests together.",
          (double)surface->counts.duration_ns / NS_PER_S},
     };

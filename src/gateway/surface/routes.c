@@ -42,7 +42,7 @@ static const struct route table[] = {
     {METHOD_GET, EXEC, ROUTE_NO_BODY, 0, execs_get, CALL_SEE, 0, ACTION("exec.get")},
     {METHOD_DELETE, EXEC, ROUTE_NO_BODY, 0, execs_delete, CALL_TOUCH, 0, ACTION("exec.kill")},
     {METHOD_GET, EXEC "/output", ROUTE_NO_BODY, 0, output_get, CALL_SEE, 0, ACTION("exec.output")},
-    {METHOD_POST, EXEC "/stdin", ROUTE_STREAM, UNLIMITED, execs_stdin, CALL_TOUCH, 0, ACTION("exec.stdin")},
+    {METHOD_POST, EXEC "/stdin", ROUTE_STREAM, UNLIMITED, input_post, CALL_TOUCH, 0, ACTION("exec.stdin")},
     {METHOD_POST, EXEC "/signal", ROUTE_JSON, SMALL, execs_signal, CALL_TOUCH, 0, ACTION("exec.signal")},
     {METHOD_POST, EXEC "/resize", ROUTE_JSON, SMALL, execs_resize, CALL_TOUCH, 0, ACTION("exec.resize")},
 

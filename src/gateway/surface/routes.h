@@ -36,7 +36,9 @@ void execs_get(struct request *request);
 void execs_delete(struct request *request);
 void execs_signal(struct request *request);
 void execs_resize(struct request *request);
-void execs_stdin(struct request *request);
+
+/* input.c */
+void input_post(struct request *request);
 
 /* output.c */
 void output_get(struct request *request);

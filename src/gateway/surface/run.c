@@ -13,7 +13,7 @@ enum {
     COMMAND_RECORDED = 4096, /* bytes of a command in the audit log */
 };
 
-/* The text that blocklists look at: the command, or the words of argv with blanks between. */
+/* The text that blocklists look at: the command, or the words of argv with blanks between. NULL: it is too long. */
 static const char *command_text(struct call *call, const struct run_wish *wish)
 {
     struct buf text = buf_init(RUN_COMMAND_MAX);
@@ -22,7 +22,7 @@ static const char *command_text(struct call *call, const struct run_wish *wish)
     int r = 0;
 
     if (wish->command != NULL)
-        return wish->command;
+        return strlen(wish->command) <= RUN_COMMAND_MAX ? wish->command : NULL;
     json_array_foreach(wish->argv, i, word)
     {
         if (r == 0 && i > 0)
@@ -182,7 +182,8 @@ int run_start(struct run *run, struct call *call, struct sandbox *sandbox, bool 
 
     run->call = call;
     if (text == NULL) {
-        call_refuse(call, 413, "too_large", "argv: is too long");
+        call_refuse(call, 413, "too_large", "%s: must have at most %d bytes",
+                    run->wish.command != NULL ? "command" : "argv", RUN_COMMAND_MAX);
         return -EFBIG;
     }
     int r = check_command(call, sandbox, text);

@@ -8,7 +8,7 @@
 #include "gateway/surface/call.h"
 
 enum {
-    RUN_COMMAND_MAX = 1 << 20,
+    RUN_COMMAND_MAX = (128 << 10) - 1, /* what Linux passes to a shell as its command */
     RUN_TIMEOUT_MAX_S = 366 * 86400,
     RUN_OUTPUT_DEFAULT = 1 << 20,
     RUN_OUTPUT_MAX = EXEC_CAP_MAX,

@@ -5,6 +5,7 @@
 
 #include "gateway/policy/blocklist.h"
 #include "gateway/policy/rate.h"
+#include "gateway/surface/strangers.h"
 #include "gateway/surface/surface.h"
 
 /* Counted for /metrics. */
@@ -14,6 +15,7 @@ struct surface_counts {
     uint64_t limited;
     uint64_t foreign;    /* Host or Origin */
     uint64_t blocked;    /* commands */
+    uint64_t counted;    /* refusals that share a record */
     uint64_t answers[6]; /* by the first digit of the status; 0: the client went */
     uint64_t duration_ns;
 };
@@ -46,8 +48,13 @@ struct surface {
     struct rate *by_agent;
     struct surface_policy policy;
     struct surface_counts counts;
+    struct strangers strangers;
+    uv_timer_t interval; /* of these; it runs while there are any */
     uint64_t start_ns;
 };
+
+/* A refusal of somebody who is not known: does it get a record of its own? */
+enum strangers_verdict surface_note_stranger(struct surface *surface, const struct peer *peer, const char *code);
 
 void surface_add_stream(struct surface *surface, struct surface_stream *stream);
 void surface_remove_stream(struct surface_stream *stream);

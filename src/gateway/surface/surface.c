@@ -132,6 +132,10 @@ int surface_new(const struct surface_options *options, struct surface **ret_surf
         surface_free(surface);
         return r;
     }
+    /* Last: a handle of the loop's can't just be freed again. */
+    ignore_result(uv_timer_init(options->loop, &surface->interval)); /* never fails */
+    uv_unref((uv_handle_t *)&surface->interval);
+    surface->interval.data = surface;
     *ret_surface = surface;
     return 0;
 }
@@ -217,8 +221,7 @@ static enum before limit(struct request *request, uint32_t retry_ms, const char 
     surface->counts.limited++;
     (void)snprintf(seconds, sizeof seconds, "%u", retry_ms / SECOND_MS + 1);
     ignore_result(request_set_header(request, "Retry-After", seconds)); /* advice */
-    if (call_of(request) != NULL)
-        (void)snprintf(call_of(request)->retry_seconds, sizeof call_of(request)->retry_seconds, "%s", seconds);
+    (void)snprintf(call_of(request)->retry_seconds, sizeof call_of(request)->retry_seconds, "%s", seconds);
     return refuse(request, 429, "too_many", message);
 }
 
@@ -299,7 +302,20 @@ static int take_agent(struct call *call)
     return 0;
 }
 
-/* BEFORE_GO_ON, or it was answered. */
+/* BEFORE_GO_ON, or it was answered, here and below. */
+static enum before check_rate(struct call *call)
+{
+    struct surface *surface = call->surface;
+    const char *name = *call->agent != '\0' ? call->agent : call->principal.id;
+    struct rate_verdict verdict = rate_take(surface->by_agent, name, strlen(name), clock_now_ns());
+
+    if (verdict.allowed)
+        return BEFORE_GO_ON;
+    surface->counts.limited++;
+    call_refuse(call, 429, "too_many", "too many calls of this agent; try again in %u ms", verdict.retry_ms);
+    return BEFORE_ANSWERED;
+}
+
 static enum before admit(struct call *call)
 {
     struct surface *surface = call->surface;
@@ -316,14 +332,7 @@ static enum before admit(struct call *call)
                     r == -EACCES ? "this key belongs to another agent" : "this key's scope does not allow that");
         return BEFORE_ANSWERED;
     }
-    const char *name = *call->agent != '\0' ? call->agent : call->principal.id;
-    struct rate_verdict verdict = rate_take(surface->by_agent, name, strlen(name), clock_now_ns());
-    if (!verdict.allowed) {
-        surface->counts.limited++;
-        call_refuse(call, 429, "too_many", "too many calls of this agent; try again in %u ms", verdict.retry_ms);
-        return BEFORE_ANSWERED;
-    }
-    return BEFORE_GO_ON;
+    return check_rate(call);
 }
 
 static void refuse_stranger(struct call *call)
@@ -410,29 +419,48 @@ static enum before identify(struct call *call)
     return BEFORE_ANSWERED;
 }
 
+/* There is nothing at this path. Who asked is of use to the record alone, so no password is checked for it. */
+static enum before recognise(struct call *call)
+{
+    struct auth_claim claim;
+
+    if (is_trusted(call)) {
+        principal_be_admin(&call->principal);
+        return BEFORE_GO_ON;
+    }
+    auth_read(&call->request->headers, &claim);
+    int r = claim.kind != AUTH_KEY ? -EACCES
+                                   : credentials_check_key(call->surface->options.credentials, claim.secret,
+                                                           claim.length, wall_ms(), &call->principal);
+    auth_forget(&claim);
+    if (r < 0)
+        return BEFORE_GO_ON;
+    ignore_result(take_agent(call)); /* a label that can't be one is left out */
+    return check_rate(call);
+}
+
 enum before surface_before(struct request *request)
 {
-    enum before before = check_sender(request);
-
-    if (before != BEFORE_GO_ON || request->route == NULL)
-        return before;
     struct call *call = call_make(request, request->context);
-    if (call == NULL)
-        return refuse(request, 503, "unavailable", "there is not enough memory for this request");
-    return identify(call);
+
+    if (call == NULL) {
+        call_answer_error(request, 503, "unavailable", "there is not enough memory for this request");
+        return BEFORE_ANSWERED;
+    }
+    enum before before = check_sender(request);
+    if (before != BEFORE_GO_ON)
+        return before;
+    return request->route != NULL ? identify(call) : recognise(call);
 }
 
 void surface_refuse(struct request *request, unsigned status, const char *code, const char *message)
 {
-    struct buf body = buf_init(ERRORS_BODY_MAX);
+    struct call *call = call_of(request) != NULL ? call_of(request) : call_make(request, request->context);
 
-    if (call_of(request) != NULL) {
-        call_refuse(call_of(request), status, code, "%s", message);
-        return;
-    }
-    ignore_result(errors_write(&body, code, message, request->id)); /* an empty body then */
-    request_answer(request, status, "application/json", body.data, body.length);
-    buf_release(&body);
+    if (call != NULL)
+        call_refuse(call, status, code, "%s", message);
+    else
+        call_answer_error(request, status, code, message);
 }
 
 void surface_done(const struct request *request, unsigned status, uint64_t bytes_sent, uint64_t duration_ns)

@@ -44,8 +44,12 @@ void surface_end_streams(struct surface *surface);
 
 const struct router *surface_router(const struct surface *surface);
 
+/* Record the refusals that were only counted so far, before the store is closed. */
+void surface_tell_strangers(struct surface *surface);
+
 /* For struct server_options, whose context is the surface. */
 enum before surface_before(struct request *request);
+void surface_bad(void *context, const struct peer *peer, unsigned status, const char *message);
 void surface_refuse(struct request *request, unsigned status, const char *code, const char *message);
 void surface_done(const struct request *request, unsigned status, uint64_t bytes_sent, uint64_t duration_ns);
 

@@ -22,7 +22,7 @@ static const struct body_fields execute_fields = BODY_FIELDS(execute_items);
 
 #define RUN(member) offsetof(struct run_wish, member)
 static const struct body_field shell_items[] = {
-    {"command", BODY_TEXT, RUN(command), true, 1, RUN_COMMAND_MAX, NULL, NULL},
+    {"command", BODY_TEXT, RUN(command), true, 1, INT64_MAX, NULL, NULL},
     {"timeout_seconds", BODY_NUMBER, RUN(timeout_seconds), false, 1, RUN_TIMEOUT_MAX_S, NULL, NULL},
     {"workdir", BODY_TEXT, RUN(workdir), false, 1, 4095, NULL, NULL},
     {"env", BODY_MAP, RUN(env), false, 0, 256, NULL, NULL},

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What an asan build adds. */
+/* What a build with sanitizers adds. */
 #ifdef HUTCH_SANITIZED
-enum { MORE = 1 };
+enum { MORE = 2 };
 #else
 enum { MORE = 0 };
 #endif
@@ -56,23 +56,31 @@ TEST(test_too_many)
 TEST(test_presets)
 {
     struct error err = {0};
+    enum { KEY = ENVIRONMENT_KEY_BYTES };
     char text[64];
-    int fd = 5;
+    char again[64];
+    int fd = -1;
 
     (void)unsetenv("HUTCH_API_KEY");
     (void)unsetenv("HUTCH_ADMIN_PASSWORD");
     assert_int_equal(environment_take_presets(&fd, &err), 0);
-    assert_int_equal(fd, -1);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 2 + KEY);
+    assert_memory_equal(text, "\0", 2);
+    (void)close(fd);
     (void)setenv("HUTCH_API_KEY", "key", 1);
     assert_int_equal(environment_take_presets(&fd, &err), 0);
-    assert_int_equal(pread(fd, text, sizeof text, 0), 5);
-    assert_memory_equal(text, "\0key", 5);
+    assert_int_equal(pread(fd, again, sizeof again, 0), 5 + KEY);
+    assert_memory_equal(again, "\0key", 5);
+    assert_memory_not_equal(again + 5, text + 2, KEY);
     assert_true(write(fd, "x", 1) < 0);
-    (void)close(fd);
     /* Taken once. */
     assert_null(getenv("HUTCH_API_KEY"));
-    assert_int_equal(environment_take_presets(&fd, &err), 0);
-    assert_int_equal(fd, -1);
+    assert_int_equal(environment_drop_presets(&fd, &err), 0);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 2 + KEY);
+    assert_memory_equal(text, "\0", 2);
+    assert_memory_equal(text + 2, again + 5, KEY);
+    assert_true(write(fd, "x", 1) < 0);
+    (void)close(fd);
     static char large[1026];
     memset(large, 'x', sizeof large - 1);
     (void)setenv("HUTCH_ADMIN_PASSWORD", large, 1);

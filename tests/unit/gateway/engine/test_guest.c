@@ -197,7 +197,8 @@ TEST(test_stdin_room)
 static void resume(struct fixture *f)
 {
     set_up(f);
-    f->stream.is_resumed = true;
+    f->stream.is_resumed = f->stream.is_input_unknown = true;
+    f->stream.sent = 0;
     f->stream.received[0] = f->stream.acked[0] = 1000;
 }
 
@@ -223,6 +224,52 @@ TEST(test_what_was_under_way_to_an_earlier_gateway)
     assert_heard(&f, &overlap, GUEST_OUTPUT, 1600);
     assert_int_equal(f.event.data.length, 300);
     assert_ptr_equal(f.event.data.data, bytes + 100);
+}
+
+#define RESUMED(number, of, offset, got, ...)                                                                          \
+    {                                                                                                                  \
+        .type = WIRE_RESUMED, .resumed = {                                                                             \
+            .channel = number,                                                                                         \
+            .start = of,                                                                                               \
+            .stdin_offset = offset,                                                                                    \
+            .taken = got,                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+
+/* How much input was sent is init's to say, and only once, and only in answer to this gateway. */
+TEST(test_where_input_goes_on)
+{
+    static const struct wire_message wrong[] = {
+        RESUMED(ID(2), START + 1, 5000, 4000, .ended = 0),
+        RESUMED(ID(2), START, 4000, 4001, .ended = 0),
+        RESUMED(ID(2), START, 4000 + WIRE_WINDOW + 1, 4000, .ended = 0),
+        RESUMED(ID(2), START, 5000, 4000, .closed = 2),
+        RESUMED(ID(2), START, 5000, 4000, .ended = 2),
+    };
+    struct fixture f;
+    struct wire_message taken = TAKEN(ID(2), 77, 0);
+    struct wire_message earlier = RESUMED(ID(2), START - 1, 300, 200, .ended = 0);
+    struct wire_message right = RESUMED(ID(2), START, 5000, 4000, .ended = 1);
+    struct wire_message more = TAKEN(ID(2), 5000, 0);
+
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        resume(&f);
+        assert_int_equal(guest_hear(&f.guest, &wrong[i], &f.event), -EBADMSG);
+    }
+    resume(&f);
+    assert_heard(&f, &taken, GUEST_OLD, 1000);
+    assert_heard(&f, &earlier, GUEST_OLD, 1000);
+    assert_int_equal(guest_stdin_room(&f.stream), 0);
+    assert_heard(&f, &right, GUEST_RESUMED, 1000);
+    assert_true(f.event.resumed->ended);
+    assert_int_equal(f.stream.sent, 5000);
+    assert_int_equal(guest_stdin_room(&f.stream), WIRE_WINDOW - 1000);
+    assert_int_equal(guest_hear(&f.guest, &right, &f.event), -EBADMSG);
+    assert_heard(&f, &more, GUEST_TAKEN, 1000);
+    /* Of one of its own it was not asked. */
+    set_up(&f);
+    assert_int_equal(guest_hear(&f.guest, &right, &f.event), -EBADMSG);
 }
 
 TEST(test_an_end_that_comes_twice)
@@ -263,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_after_exit),
         cmocka_unit_test(test_stdin_room),
         cmocka_unit_test(test_what_was_under_way_to_an_earlier_gateway),
+        cmocka_unit_test(test_where_input_goes_on),
         cmocka_unit_test(test_an_end_that_comes_twice),
         cmocka_unit_test(test_an_init_that_says_old_things_for_ever),
     };

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define KEY "0123456789abcdef\0\1\2\3\4\5\6\7ABCDEFGH"
+
 static int file_with(const char *text, size_t length)
 {
     int fd = memfd_create("test", MFD_CLOEXEC);
@@ -38,11 +40,11 @@ static struct wire_settings settings_of(uint32_t flags, const char *listeners, u
 TEST(test_take)
 {
     static const char names[] = "127.0.0.1:80\0unix";
-    static const char presets[] = "pass\0key";
+    static const char presets[] = "pass\0key\0" KEY;
     int ends[2];
     int other[2];
-    int fds[] = {file_with("sandbox: {max_concurrent: 5}\n", 29), file_with(presets, sizeof presets), file_with("a", 1),
-                 file_with("b", 1)};
+    int fds[] = {file_with("sandbox: {max_concurrent: 5}\n", 29), file_with(presets, sizeof presets - 1),
+                 file_with("a", 1), file_with("b", 1)};
     struct wire_message message = {.type = WIRE_SETTINGS};
     struct handover handover;
     struct error err = {0};
@@ -66,6 +68,7 @@ TEST(test_take)
     assert_int_equal(handover.config->sandbox.max_concurrent, 5);
     assert_string_equal(handover.presets.admin_password, "pass");
     assert_string_equal(handover.presets.api_key, "key");
+    assert_memory_equal(handover.seal.key, KEY, SEAL_KEY_BYTES);
     assert_int_equal(handover.listener_count, 2);
     assert_string_equal(handover.listeners[0].name, "127.0.0.1:80");
     assert_false(handover.listeners[0].is_unix);

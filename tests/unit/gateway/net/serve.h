@@ -24,6 +24,9 @@ enum { SERVE_PATIENCE_S = 20, SERVE_TEXT = 1 << 16 };
 struct serve {
     uv_loop_t loop;
     uv_async_t stop;
+    uv_async_t count;
+    uv_sem_t counted;
+    struct server_counts seen; /* by serve_counts() */
     struct meter meter;
     struct server *server;
     struct router *router;
@@ -367,6 +370,23 @@ static inline void serve_stopped(struct server *server, void *user)
     server_free(server);
     meter_stop(&serve->meter);
     uv_close((uv_handle_t *)&serve->stop, NULL);
+    uv_close((uv_handle_t *)&serve->count, NULL);
+}
+
+static inline void serve_on_count(uv_async_t *async)
+{
+    struct serve *serve = async->data;
+
+    serve->seen = server_counts(serve->server);
+    uv_sem_post(&serve->counted);
+}
+
+/* What it counts now. The server is its own thread's: that one looks. */
+static inline struct server_counts serve_counts(struct serve *serve)
+{
+    assert_int_equal(uv_async_send(&serve->count), 0);
+    uv_sem_wait(&serve->counted);
+    return serve->seen;
 }
 
 static inline void serve_on_stop(uv_async_t *async)
@@ -406,6 +426,9 @@ static inline void serve_start(struct serve *serve)
     assert_int_equal(server_listen(serve->server, serve_listen_unix(serve), NULL, &err), 0);
     assert_int_equal(uv_async_init(&serve->loop, &serve->stop, serve_on_stop), 0);
     serve->stop.data = serve;
+    assert_int_equal(uv_async_init(&serve->loop, &serve->count, serve_on_count), 0);
+    serve->count.data = serve;
+    assert_int_equal(uv_sem_init(&serve->counted, 0), 0);
     assert_int_equal(pthread_create(&serve->thread, NULL, serve_run, serve), 0);
 }
 
@@ -413,6 +436,7 @@ static inline void serve_end(struct serve *serve)
 {
     assert_int_equal(uv_async_send(&serve->stop), 0);
     assert_int_equal(pthread_join(serve->thread, NULL), 0);
+    uv_sem_destroy(&serve->counted);
     router_free(serve->router);
     assert_int_equal(serve->counts.connections, 0);
     assert_int_equal(serve->counts.requests, 0);

@@ -1,36 +1,9 @@
 /*
  * Connections with real sockets whose clients are slow, half-closed, vanishing, flooding or never reading.
  */
-#include "serve.h"
+#include "plain.h"
 
 #include <sys/resource.h>
-
-#define HOST "Host: h\r\n"
-#define CLOSE HOST "Connection: close\r\n"
-
-static char text[SERVE_TEXT];
-
-static struct serve *start(struct server_limits limits)
-{
-    struct serve *serve = calloc(1, sizeof *serve);
-
-    assert_non_null(serve);
-    serve->limits = limits;
-    serve->stop_within_ms = 5000;
-    serve_start(serve);
-    return serve;
-}
-
-static struct serve *start_default(void)
-{
-    return start((struct server_limits){.tick_ms = 20});
-}
-
-static void end(struct serve *serve)
-{
-    serve_end(serve);
-    free(serve);
-}
 
 /* One who sends thousands at once does not keep the others waiting. */
 TEST(a_flood_of_pipelined_requests)
@@ -145,14 +118,14 @@ TEST(clients_that_vanish)
         int handled = 0;
         for (size_t i = 0; i < COUNT(rows); i++) {
             int fd = serve_dial(serve);
-            uint64_t came = server_counts(serve->server).bytes_in;
+            uint64_t came = serve_counts(serve).bytes_in;
             serve_send(fd, rows[i].input);
             handled += rows[i].handled;
-            serve_eventually(server_counts(serve->server).bytes_in == came + strlen(rows[i].input));
+            serve_eventually(serve_counts(serve).bytes_in == came + strlen(rows[i].input));
             serve_eventually(serve->handled == handled);
             vanish(fd, reset == 1);
         }
-        serve_eventually(server_counts(serve->server).connections == 0 && server_counts(serve->server).requests == 0);
+        serve_eventually(serve_counts(serve).connections == 0 && serve_counts(serve).requests == 0);
         /* /hang, /sse, /later, /big: each is told once, the last perhaps by a write that failed. */
         assert_int_equal(serve->gone + serve->failed, 4);
         /* And the two bodies that did not come. */
@@ -169,7 +142,7 @@ TEST(clients_that_vanish_before_they_are_heard)
         struct serve *serve = start_default();
         int fd = serve_dial(serve);
         serve_send(fd, "PUT /bytes HTTP/1.1\r\n" HOST "X-Wait: 1\r\nContent-Length: 1\r\n\r\nx");
-        serve_eventually(server_counts(serve->server).requests_total == 1);
+        serve_eventually(serve_counts(serve).requests_total == 1);
         vanish(fd, reset == 1);
         serve_eventually(serve->done == 1);
         end(serve);
@@ -244,7 +217,7 @@ TEST(clients_that_are_too_slow)
     assert_starts(serve_read_all(body, text), "HTTP/1.1 408 ");
     assert_starts(serve_read_all(drops, text), "HTTP/1.1 408 ");
     assert_string_equal(serve_read_all(idle, text), "");
-    assert_int_equal(server_counts(serve->server).timeouts, 4);
+    assert_int_equal(serve_counts(serve).timeouts, 4);
     (void)close(idle);
     (void)close(head);
     (void)close(body);
@@ -333,7 +306,7 @@ TEST(too_many_connections)
     serve_eventually(serve->handled == 3);
     fds[4] = serve_dial(serve);
     assert_string_equal(serve_read_all(fds[4], text), "");
-    struct server_counts counts = server_counts(serve->server);
+    struct server_counts counts = serve_counts(serve);
     assert_int_equal(counts.connections, 3);
     assert_int_equal(counts.connections_evicted, 1);
     assert_int_equal(counts.connections_refused, 1);
@@ -354,8 +327,8 @@ TEST(slow_heads_keep_nobody_out)
                    i % 2 == 0 ? "GET /hello HTTP/1.1\r\n" : "PUT /x HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\n");
         assert_ends(serve_ask(serve, "GET /hello HTTP/1.1\r\n" CLOSE "\r\n", text), "hello");
     }
-    assert_true(server_counts(serve->server).connections_evicted >= 20);
-    assert_int_equal(server_counts(serve->server).connections_refused, 0);
+    assert_true(serve_counts(serve).connections_evicted >= 20);
+    assert_int_equal(serve_counts(serve).connections_refused, 0);
     for (size_t i = 0; i < COUNT(fds); i++)
         (void)close(fds[i]);
     end(serve);
@@ -374,12 +347,12 @@ TEST(many_idle_connections)
     struct serve *serve = start_default();
     for (size_t i = 0; i < count; i++)
         fds[i] = serve_dial(serve);
-    serve_eventually(server_counts(serve->server).connections == count);
+    serve_eventually(serve_counts(serve).connections == count);
     for (int i = 0; i < 10; i++)
         assert_ends(serve_ask(serve, "GET /hello HTTP/1.1\r\n" CLOSE "\r\n", text), "hello");
     for (size_t i = 0; i < count; i++)
         (void)close(fds[i]);
-    serve_eventually(server_counts(serve->server).connections == 0);
+    serve_eventually(serve_counts(serve).connections == 0);
     end(serve);
 }
 

@@ -1,32 +1,5 @@
 /* The server with real sockets and well-behaved clients. */
-#include "serve.h"
-
-#define HOST "Host: h\r\n"
-#define CLOSE HOST "Connection: close\r\n"
-
-static char text[SERVE_TEXT];
-
-static struct serve *start(struct server_limits limits)
-{
-    struct serve *serve = calloc(1, sizeof *serve);
-
-    assert_non_null(serve);
-    serve->limits = limits;
-    serve->stop_within_ms = 5000;
-    serve_start(serve);
-    return serve;
-}
-
-static struct serve *start_default(void)
-{
-    return start((struct server_limits){.tick_ms = 20});
-}
-
-static void end(struct serve *serve)
-{
-    serve_end(serve);
-    free(serve);
-}
+#include "plain.h"
 
 TEST(a_whole_answer)
 {
@@ -157,7 +130,7 @@ TEST(one_connection_many_requests)
         assert_starts(serve_read_answer(fd, text), "HTTP/1.1 200 ");
     }
     (void)close(fd);
-    serve_eventually(server_counts(serve->server).connections == 0);
+    serve_eventually(serve_counts(serve).connections == 0);
     end(serve);
 }
 
@@ -309,7 +282,7 @@ TEST(a_stop_lets_requests_end)
     int busy = serve_dial(serve);
 
     serve_send(busy, "GET /later HTTP/1.1\r\n" HOST "\r\n");
-    serve_eventually(serve->handled == 1 && server_counts(serve->server).connections == 2);
+    serve_eventually(serve->handled == 1 && serve_counts(serve).connections == 2);
     serve_end(serve);
     assert_string_equal(serve_read_all(idle, text), "");
     serve_read_all(busy, text);

@@ -218,8 +218,8 @@ TEST(both_versions_and_no_older_one)
         hang_up(ssl);
         SSL_CTX_free(context);
     }
-    serve_eventually(server_counts(serve->server).connections == 0);
-    assert_int_equal(server_counts(serve->server).tls_failed, 1);
+    serve_eventually(serve_counts(serve).connections == 0);
+    assert_int_equal(serve_counts(serve).tls_failed, 1);
     end(serve);
 }
 
@@ -355,12 +355,12 @@ TEST(what_is_not_tls)
 
     serve_ask(serve, "GET /hello HTTP/1.1\r\n" CLOSE "\r\n", text);
     assert_null(strstr(text, "HTTP/1.1 200"));
-    assert_int_equal(server_counts(serve->server).tls_failed, 1);
+    assert_int_equal(serve_counts(serve).tls_failed, 1);
     /* The first bytes of a hello, and nothing: not for ever. */
     serve_send_bytes(half, "\x16\x03\x01\x02\x00\x01\x00", 7);
     serve_read_all(half, text);
     serve_read_all(silent, text);
-    assert_int_equal(server_counts(serve->server).timeouts, 2);
+    assert_int_equal(serve_counts(serve).timeouts, 2);
     (void)close(silent);
     (void)close(half);
     end(serve);

@@ -62,6 +62,17 @@ TEST(long_base64_has_no_seams)
     writer_release(&writer);
 }
 
+TEST(json_of_any_length)
+{
+    enum { LENGTH = 100001 };
+    static char json[LENGTH + 1];
+    struct writer writer = writer_init(2 * LENGTH);
+
+    memset(json, '1', LENGTH);
+    writer_json(&writer, NULL, json);
+    assert_written(&writer, json);
+}
+
 TEST(what_does_not_fit_is_told_at_the_end)
 {
     struct writer writer = writer_init(8);
@@ -78,6 +89,7 @@ int main(void)
         cmocka_unit_test(everything_there_is),
         cmocka_unit_test(base64_of_any_length),
         cmocka_unit_test(long_base64_has_no_seams),
+        cmocka_unit_test(json_of_any_length),
         cmocka_unit_test(what_does_not_fit_is_told_at_the_end),
     };
 
