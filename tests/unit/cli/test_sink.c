@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PIPE_SIZE = 65536, CAP = 1000 };
+enum { PIPE_SIZE = WIRE_WINDOW / 2, CAP = 1000 };
 
 static uint8_t data[3 * WIRE_WINDOW];
 
