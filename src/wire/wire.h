@@ -32,7 +32,9 @@ enum {
     WIRE_GUEST_FD = 3,       /* where init finds its end of the guest link */
     WIRE_CGROUP_FD = 4,      /* and its own cgroup */
     WIRE_PROC_FD = 5,        /* and a /proc that can be written, where the sandbox's can't */
-    WIRE_KEEPER_FD = 3,      /* where gateway and reader find the keeper */
+    WIRE_KEEPER_FD = 3,      /* where gateway, reader and airlock find the keeper */
+    WIRE_CLIENT_FD = 4,      /* where the airlock finds who tells it the rules */
+    WIRE_PROXY_PORT = 15004, /* of the HTTP proxy in every sandbox with a network */
 };
 
 enum wire_sender {
@@ -79,6 +81,14 @@ enum wire_stream { WIRE_STREAM_STDOUT = 1, WIRE_STREAM_STDERR = 2 };
 /* What a command that was not started failed at. */
 enum wire_failed { WIRE_FAILED_PROGRAM = 0, WIRE_FAILED_FOLDER = 1, WIRE_FAILED_SETUP = 2, WIRE_FAILED_TERMINAL = 3 };
 enum wire_exit_kind { WIRE_EXIT_CODE = 0, WIRE_EXIT_SIGNAL = 1, WIRE_EXIT_NOT_STARTED = 2 };
+
+enum wire_decision_kind {
+    WIRE_DECISION_DNS,     /* a question for a name */
+    WIRE_DECISION_CONNECT, /* a connection */
+    WIRE_DECISION_END,     /* of a connection that was allowed */
+    WIRE_DECISION_KINDS,
+};
+enum wire_verdict { WIRE_VERDICT_DENIED, WIRE_VERDICT_ALLOWED, WIRE_VERDICT_FAILED, WIRE_VERDICTS };
 
 enum wire_file_operation {
     WIRE_FILE_READ,
