@@ -222,7 +222,8 @@
 
 /*
  * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), the disk (with WIRE_SPAWN_IMAGE), the policy layer
- * (with WIRE_SPAWN_ONLY), then `tasks` v1 task files, `layers` layers and one tree per guest path in `dirs`.
+ * (with WIRE_SPAWN_ONLY), the link to the airlock (with WIRE_SPAWN_NETWORK), then `tasks` v1 task files, `layers`
+ * layers and one tree per guest path in `dirs`.
  */
 #define WIRE_FIELDS_spawn(F)                                                                                           \
     F(u64, sandbox, 0)                                                                                                 \

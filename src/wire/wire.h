@@ -55,7 +55,8 @@ enum {
     WIRE_CREATE_ROOT_RW = 2,
     WIRE_CREATE_TIMES = 4,
     WIRE_CREATE_IMAGE = 8,
-    WIRE_CREATE_TERMINAL = 16
+    WIRE_CREATE_TERMINAL = 16,
+    WIRE_CREATE_NETWORK = 32, /* the airlock is its way out */
 };
 enum { WIRE_DIR_WRITABLE = 1 };
 enum { WIRE_SETTINGS_PRESETS = 1, WIRE_SETTINGS_TLS = 2, WIRE_SETTINGS_UNIX = 4 };
@@ -66,7 +67,8 @@ enum {
     WIRE_SPAWN_TIMES = 8,
     WIRE_SPAWN_IMAGE = 16,
     WIRE_SPAWN_TERMINAL = 32,
-    WIRE_SPAWN_ONLY = 64, /* execute nothing but `programs` */
+    WIRE_SPAWN_ONLY = 64,     /* execute nothing but `programs` */
+    WIRE_SPAWN_NETWORK = 128, /* with a link to say PLUG on */
 };
 enum {
     WIRE_HELLO_TREE_KILL = 1,
