@@ -52,7 +52,9 @@ static int take_name(const uint8_t *data, size_t length, size_t *at, struct dns_
             text[used++] = '.';
         for (size_t i = 0; i < label; i++) {
             uint8_t c = data[(*at)++];
-            text[used++] = c > ' ' && c < 0x7f && c != '.' ? (char)c : '*';
+            if (c <= ' ' || c >= 0x7f || c == '.')
+                c = '*';
+            text[used++] = (char)c;
         }
     }
     query->is_host = name_normalize(text, used, query->name, &why) == 0;

@@ -13,6 +13,15 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static char lower(char c)
+{
+    static const char small[] = "abcdefghijklmnopqrstuvwxyz";
+
+    if (c >= 'A' && c <= 'Z')
+        return small[c - 'A'];
+    return c;
+}
+
 /* The last label is a number to some reader: 127.1, 0x7f000001, 017700000001. */
 static bool ends_in_number(const char *name)
 {
@@ -48,7 +57,7 @@ int name_normalize(const char *text, size_t length, char ret_name[NAME_SIZE], co
     if (length > NAME_MAX_BYTES)
         return refuse(ret_why, "it is longer than 253 characters");
     for (size_t i = 0; i < length; i++) {
-        char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] + ('a' - 'A')) : text[i];
+        char c = lower(text[i]);
         int r = c == '.' ? 0 : check_char(c, ret_why);
         if (r < 0)
             return r;

@@ -18,17 +18,17 @@ struct entry {
     uint64_t pinned_until_ns;
     size_t pin_count;
     struct address pins[NAMES_PINS_MAX];
-    char *name;
+    char name[NAME_SIZE];
 };
 
 struct names {
-    struct entry *entries;
     size_t count;
     size_t most;
     uint32_t *by_name;
     uint32_t *by_number;
     uint32_t mask;
     uint32_t next; /* number to be given out */
+    struct entry entries[];
 };
 
 static uint32_t hash_name(const char *name)
@@ -47,7 +47,7 @@ static uint32_t hash_number(uint32_t number)
 
 int names_new(size_t most, struct names **ret_names, struct error *err)
 {
-    struct names *names = calloc(1, sizeof *names);
+    struct names *names = calloc(1, sizeof *names + most * sizeof(struct entry));
     size_t slots = 16;
 
     while (slots < most * 2)
@@ -56,11 +56,10 @@ int names_new(size_t most, struct names **ret_names, struct error *err)
         names->most = most;
         names->mask = (uint32_t)slots - 1;
         names->next = NAMES_FIRST;
-        names->entries = calloc(most, sizeof *names->entries);
         names->by_name = malloc(slots * sizeof *names->by_name);
         names->by_number = malloc(slots * sizeof *names->by_number);
     }
-    if (names == NULL || names->entries == NULL || names->by_name == NULL || names->by_number == NULL) {
+    if (names == NULL || names->by_name == NULL || names->by_number == NULL) {
         names_free(names);
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making a table of names");
     }
@@ -74,9 +73,6 @@ void names_free(struct names *names)
 {
     if (names == NULL)
         return;
-    for (size_t i = 0; i < names->count; i++)
-        free(names->entries[i].name);
-    free(names->entries);
     free(names->by_name);
     free(names->by_number);
     free(names);
@@ -101,11 +97,9 @@ static uint32_t slot_of_number(const struct names *names, uint32_t number)
     return slot;
 }
 
-static struct entry *find(const struct names *names, uint32_t number)
+static uint32_t find(const struct names *names, uint32_t number)
 {
-    uint32_t index = names->by_number[slot_of_number(names, number)];
-
-    return index != NOTHING ? &names->entries[index] : NULL;
+    return names->by_number[slot_of_number(names, number)];
 }
 
 static uint32_t home(const struct names *names, const uint32_t *table, uint32_t slot)
@@ -151,8 +145,6 @@ static void forget(struct names *names, uint32_t index)
 
     clear_slot(names, names->by_name, slot_of_name(names, entry->name));
     clear_slot(names, names->by_number, slot_of_number(names, entry->number));
-    free(entry->name);
-    entry->name = NULL;
 }
 
 /* All have their turn before one comes again; there are many more numbers than entries. */
@@ -164,8 +156,19 @@ static uint32_t next_number(struct names *names)
         number = names->next++;
         if (names->next == NAMES_ADDRESSES)
             names->next = NAMES_FIRST;
-    } while (find(names, number) != NULL);
+    } while (find(names, number) != NOTHING);
     return number;
+}
+
+/* A place for one more: a free one, or that of a name that may go. */
+static uint32_t make_room(struct names *names, uint64_t now_ns)
+{
+    if (names->count < names->most)
+        return (uint32_t)names->count++;
+    uint32_t index = find_oldest(names, now_ns);
+    if (index != NOTHING)
+        forget(names, index);
+    return index;
 }
 
 int names_assign(struct names *names, const char *name, uint64_t now_ns, uint32_t *ret_number)
@@ -173,20 +176,14 @@ int names_assign(struct names *names, const char *name, uint64_t now_ns, uint32_
     uint32_t index = names->by_name[slot_of_name(names, name)];
 
     if (index == NOTHING) {
-        bool is_full = names->count == names->most;
-        char *copy = strdup(name);
-        index = is_full ? find_oldest(names, now_ns) : (uint32_t)names->count;
-        if (copy == NULL || index == NOTHING) {
-            free(copy);
-            return copy == NULL ? -ENOMEM : -ENOBUFS;
-        }
-        if (is_full)
-            forget(names, index);
-        uint32_t number = next_number(names);
-        names->entries[index] = (struct entry){.number = number, .name = copy};
+        index = make_room(names, now_ns);
+        if (index == NOTHING)
+            return -ENOBUFS;
+        struct entry *entry = &names->entries[index];
+        *entry = (struct entry){.number = next_number(names)};
+        memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);
         names->by_name[slot_of_name(names, name)] = index;
-        names->by_number[slot_of_number(names, number)] = index;
-        names->count += is_full ? 0 : 1;
+        names->by_number[slot_of_number(names, entry->number)] = index;
     }
     names->entries[index].used_ns = now_ns;
     *ret_number = names->entries[index].number;
@@ -195,35 +192,36 @@ int names_assign(struct names *names, const char *name, uint64_t now_ns, uint32_
 
 const char *names_find(const struct names *names, uint32_t number)
 {
-    const struct entry *entry = find(names, number);
+    uint32_t index = find(names, number);
 
-    return entry != NULL ? entry->name : NULL;
+    return index != NOTHING ? names->entries[index].name : NULL;
 }
 
 void names_hold(struct names *names, uint32_t number)
 {
-    struct entry *entry = find(names, number);
+    uint32_t index = find(names, number);
 
-    if (entry != NULL)
-        entry->holders++;
+    if (index != NOTHING)
+        names->entries[index].holders++;
 }
 
 void names_drop(struct names *names, uint32_t number, uint64_t now_ns)
 {
-    struct entry *entry = find(names, number);
+    uint32_t index = find(names, number);
 
-    if (entry == NULL)
+    if (index == NOTHING)
         return;
-    entry->holders--;
-    entry->used_ns = now_ns;
+    names->entries[index].holders--;
+    names->entries[index].used_ns = now_ns;
 }
 
 void names_pin(struct names *names, uint32_t number, const struct address *pins, size_t count, uint64_t until_ns)
 {
-    struct entry *entry = find(names, number);
+    uint32_t index = find(names, number);
 
-    if (entry == NULL)
+    if (index == NOTHING)
         return;
+    struct entry *entry = &names->entries[index];
     entry->pin_count = count < NAMES_PINS_MAX ? count : NAMES_PINS_MAX;
     entry->pinned_until_ns = until_ns;
     memcpy(entry->pins, pins, entry->pin_count * sizeof *pins);
@@ -231,10 +229,11 @@ void names_pin(struct names *names, uint32_t number, const struct address *pins,
 
 size_t names_pinned(const struct names *names, uint32_t number, uint64_t now_ns, struct address pins[NAMES_PINS_MAX])
 {
-    const struct entry *entry = find(names, number);
+    uint32_t index = find(names, number);
 
-    if (entry == NULL || now_ns >= entry->pinned_until_ns)
+    if (index == NOTHING || now_ns >= names->entries[index].pinned_until_ns)
         return 0;
+    const struct entry *entry = &names->entries[index];
     memcpy(pins, entry->pins, entry->pin_count * sizeof *pins);
     return entry->pin_count;
 }

@@ -68,6 +68,9 @@ static void on_resolved(void *data, const struct resolution *resolution)
 {
     struct connection *connection = data;
     struct sandbox *sandbox = connection->sandbox;
+    struct address addresses[RESOLVER_ADDRESSES_MAX];
+    const char *vetted = "";
+    size_t count = 0;
 
     connection->resolution = NULL;
     if (resolution->error < 0) {
@@ -75,7 +78,8 @@ static void on_resolved(void *data, const struct resolution *resolution)
              resolution->error == -ENOENT ? 0 : -resolution->error);
         return;
     }
-    names_pin(sandbox->names, connection->number, resolution->addresses, resolution->count,
+    count = sandbox_vet(sandbox, 0, resolution->addresses, resolution->count, addresses, &vetted);
+    names_pin(sandbox->names, connection->number, addresses, count,
               sandbox_now_ns(sandbox) + (uint64_t)resolution->ttl * 1000000000U);
     dial_vetted(connection, resolution->addresses, resolution->count);
 }
