@@ -59,6 +59,7 @@ function(hutch_filter name)
             ${CMAKE_SOURCE_DIR}/policy/seccomp/nocode
             ${CMAKE_SOURCE_DIR}/policy/seccomp/tight ${CMAKE_SOURCE_DIR}/policy/seccomp/standard
             ${CMAKE_SOURCE_DIR}/policy/seccomp/files ${CMAKE_SOURCE_DIR}/policy/seccomp/gateway
+            ${CMAKE_SOURCE_DIR}/policy/seccomp/airlock
         COMMENT "compiling seccomp filter ${name}" VERBATIM)
     add_custom_target(filter-${name} DEPENDS ${HUTCH_GENERATED}/${name}.inc)
 endfunction()

@@ -229,6 +229,33 @@ static int add_only(struct run_options *options, const char *value, struct error
     return 0;
 }
 
+/* none, full, or allow=HOST[,HOST...]; what a HOST may look like is the airlock's to say. */
+static int set_net(struct run_options *options, const char *value, struct error *err)
+{
+    static const char front[] = "allow=";
+    const char *list = value + sizeof front - 1;
+    char *rest = NULL;
+
+    if (options->net_words != NULL || options->net_full)
+        return error_set(err, ERROR_INVALID, 0, "--net: give it once, with hosts separated by commas");
+    options->net_full = strcmp(value, "full") == 0;
+    if (options->net_full || strcmp(value, "none") == 0)
+        return 0;
+    if (strncmp(value, front, sizeof front - 1) != 0)
+        return bad_value(err, "--net", value, "none, full or allow=HOST[:PORT][,HOST...]");
+    if (list[0] == '\0' || list[0] == ',' || list[strlen(list) - 1] == ',' || strstr(list, ",,") != NULL)
+        return bad_value(err, "--net", value, "allow= and a list of hosts such as example.com,*.example.org:443");
+    options->net_words = strdup(list);
+    if (options->net_words == NULL)
+        return error_set(err, ERROR_SYSTEM, ENOMEM, "--net");
+    for (char *word = strtok_r(options->net_words, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        if (options->net_count == OPTIONS_NET_MAX)
+            return error_set(err, ERROR_LIMIT, 0, "--net: at most %d hosts", OPTIONS_NET_MAX);
+        options->net[options->net_count++] = word;
+    }
+    return 0;
+}
+
 static int set_state(struct run_options *options, const char *value, struct error *err)
 {
     (void)err;
@@ -299,6 +326,9 @@ static const struct {
     {"--only", "NAME[,NAME...]", add_only,
      "let nothing be executed but these programs of /usr: held by the kernel, and no program makes code at run time "
      "(node needs --jitless); a listed interpreter still runs any script"},
+    {"--net", "none|allow=HOST,...|full", set_net,
+     "what can be reached: nothing (default), these hosts (example.com, *.example.com, example.com:443), or every host "
+     "by its name; only TCP, and only through the airlock"},
     {"--stats", NULL, set_stats, "print time per step, CPU, memory and processes to standard error"},
     {"--json", NULL, set_json, "print one JSON object with output and result instead of the output"},
     {"--state", "FOLDER", set_state, "where Hutch keeps its files (default /var/lib/hutch, or HUTCH_STATE)"},
@@ -308,7 +338,8 @@ static const struct {
 void options_print_help(void)
 {
     printf("usage: hutch run [options] -- COMMAND [ARGUMENT...]\n\n"
-           "Runs a command in a sandbox of its own: own user ids, processes, files and network (none).\n\n");
+           "Runs a command in a sandbox of its own: own user ids, processes, files and network (none\n"
+           "but what --net allows).\n\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char left[64];
         (void)snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].value != NULL ? " " : "",
@@ -435,4 +466,6 @@ void options_release(struct run_options *options)
     options->gets.list = NULL;
     free(options->only_words);
     options->only_words = NULL;
+    free(options->net_words);
+    options->net_words = NULL;
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { OPTIONS_ENV_MAX = 256, OPTIONS_COPIES_MAX = 16 };
+enum { OPTIONS_ENV_MAX = 256, OPTIONS_COPIES_MAX = 16, OPTIONS_NET_MAX = 256 };
 
 struct option_dir {
     char host[4096];
@@ -51,7 +51,11 @@ struct run_options {
     struct option_copies gets;       /* after it */
     const char *only[WIRE_ONLY_MAX]; /* programs that may be executed; none: all */
     size_t only_count;
-    char *only_words; /* what they point into */
+    char *only_words;                 /* what they point into */
+    const char *net[OPTIONS_NET_MAX]; /* what may be reached, as rules */
+    size_t net_count;
+    char *net_words; /* what they point into */
+    bool net_full;   /* all names */
     const char *state;
     bool tty;
     bool stats;

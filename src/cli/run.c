@@ -28,7 +28,17 @@ enum {
     FIRST_COPY = 2, /* channel; the command's is 1 */
 };
 
-enum { POLL_KEEPER_LOOP, POLL_KEEPER, POLL_GUEST, POLL_SIGNALS, POLL_STDIN, POLL_STDOUT, POLL_STDERR, POLL_COUNT };
+enum {
+    POLL_KEEPER_LOOP,
+    POLL_KEEPER,
+    POLL_GUEST,
+    POLL_SIGNALS,
+    POLL_STDIN,
+    POLL_STDOUT,
+    POLL_STDERR,
+    POLL_NET,
+    POLL_COUNT
+};
 
 struct run {
     struct session session;
@@ -220,6 +230,8 @@ static int handle_events(struct run *run, const struct pollfd *ready, struct err
         r = session_handle_keeper(session, err);
     if (r == 0 && ready[POLL_STDIN].revents != 0)
         r = handle_stdin(run, err);
+    if (r == 0 && ready[POLL_NET].revents != 0)
+        r = net_hear(&session->net, err);
     for (int i = 0; i < 2; i++) {
         if (ready[POLL_STDOUT + i].revents != 0)
             sink_flush(&session->sinks[i]);
@@ -239,6 +251,7 @@ static int poll_once(struct run *run, struct error *err)
         [POLL_STDIN] = {.fd = may_read_stdin(run) ? STDIN_FILENO : -1, .events = POLLIN},
         [POLL_STDOUT] = {.fd = sink_is_waiting(&sinks[0]) ? sinks[0].fd : -1, .events = POLLOUT},
         [POLL_STDERR] = {.fd = sink_is_waiting(&sinks[1]) ? sinks[1].fd : -1, .events = POLLOUT},
+        [POLL_NET] = {.fd = session->net.client_fd, .events = POLLIN},
     };
 
     if (poll(ready, POLL_COUNT, remaining_ms(run)) < 0 && errno != EINTR)
@@ -403,6 +416,8 @@ static int tell(struct run *run, const struct run_options *options)
             return EXIT_HUTCH;
     } else {
         result_explain(result, options);
+        if (result_status(result) != 0)
+            net_explain(&run->session.net);
     }
     if (options->stats)
         result_print_stats(result);

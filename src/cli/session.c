@@ -39,6 +39,7 @@ void session_init(struct session *session, struct run_options *options, uint64_t
 {
     *session = (struct session){
         .options = options,
+        .net = NET_EMPTY,
         .client_fd = -1,
         .keeper_end = -1,
         .init_fd = -1,
@@ -53,6 +54,7 @@ void session_init(struct session *session, struct run_options *options, uint64_t
 void session_release(struct session *session)
 {
     keeper_free(session->keeper);
+    net_release(&session->net);
     close_fd(&session->guest_fd);
     close_fd(&session->init_fd);
     close_fd(&session->client_fd);
@@ -67,6 +69,7 @@ static int start_keeper(struct session *session, struct error *err)
         .state = session->options->state,
         .zygote_fd = -1,
         .zygote_pidfd = -1,
+        .airlock_fd = -1,
         .single = true,
         .id_first = KEEPER_ID_FIRST,
         .id_last = KEEPER_ID_LAST,
@@ -75,6 +78,8 @@ static int start_keeper(struct session *session, struct error *err)
     /* First of all, so that it makes the network namespace while we do the rest. */
     int r = zygote_start(true, &options.zygote_fd, &options.zygote_pidfd, err);
 
+    if (r == 0)
+        r = net_start(&session->net, session->options, SANDBOX, err);
     if (r == 0)
         r = beside_open("hutch-init", &session->init_fd, err);
     if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -88,6 +93,7 @@ static int start_keeper(struct session *session, struct error *err)
     session->keeper_end = ends[1];
     options.client_fd = session->keeper_end;
     options.init_fd = session->init_fd;
+    options.airlock_fd = session->net.keeper_fd;
     return keeper_new(&options, &session->keeper, err);
 }
 
@@ -162,6 +168,7 @@ static int send_create(struct session *session, const struct create_parts *parts
                 .flags = (options->root != NULL ? WIRE_CREATE_FOLDER : 0) |
                          (options->root_rw ? WIRE_CREATE_ROOT_RW : 0) |
                          (options->disk_is_image ? WIRE_CREATE_IMAGE : 0) | (options->tty ? WIRE_CREATE_TERMINAL : 0) |
+                         (session->net.keeper_fd >= 0 ? WIRE_CREATE_NETWORK : 0) |
                          (options->stats || options->json ? WIRE_CREATE_TIMES : 0),
                 .memory_bytes = options->memory_bytes,
                 .disk_bytes = options->disk_bytes,
@@ -306,6 +313,8 @@ int session_start(struct session *session, struct error *err)
 
     if (r == 0)
         r = create(session, err);
+    if (r == 0)
+        r = net_wait(&session->net, err);
     return r < 0 || session->options->puts.count > 0 ? r : session_execute(session, err);
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "cli/net.h"
 #include "cli/options.h"
 #include "cli/result.h"
 #include "cli/sink.h"
@@ -20,6 +21,7 @@ enum session_state {
 struct session {
     struct run_options *options;
     struct keeper *keeper;
+    struct net net;
     int client_fd; /* our end of the conversation with the keeper */
     int keeper_end;
     int init_fd;

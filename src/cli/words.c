@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { GIVEN_MAX = 10 };
+
 static int add_string(struct buf *strings, const char *text)
 {
     return buf_append(strings, text, strlen(text) + 1);
@@ -37,13 +39,30 @@ static int add_variable(struct buf *strings, const char *entry)
     return r < 0 ? r : add_string(strings, value);
 }
 
+/* What every command has. At most GIVEN_MAX. */
+static size_t gather_given(const struct run_options *options, const char *given[])
+{
+    static const char *const proxied[] = {"HTTP_PROXY=http://127.0.0.1:15004",  "http_proxy=http://127.0.0.1:15004",
+                                          "HTTPS_PROXY=http://127.0.0.1:15004", "https_proxy=http://127.0.0.1:15004",
+                                          "NO_PROXY=localhost,127.0.0.1,::1",   "no_proxy=localhost,127.0.0.1,::1"};
+    size_t count = 0;
+
+    given[count++] = options->uid == 0 ? "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+                                       : "PATH=/usr/local/bin:/usr/bin:/bin";
+    given[count++] = "HOME=/home/sandbox";
+    given[count++] = "LANG=C.UTF-8";
+    /* What a terminal can do is told by the one the caller sits at. */
+    if (options->tty)
+        given[count++] = "TERM";
+    for (size_t i = 0; (options->net_full || options->net_count > 0) && i < sizeof proxied / sizeof *proxied; i++)
+        given[count++] = proxied[i];
+    return count;
+}
+
 int words_gather(const struct run_options *options, struct buf *strings, uint32_t *ret_argc, uint32_t *ret_envc)
 {
-    const char *const given[] = {options->uid == 0 ? "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-                                                   : "PATH=/usr/local/bin:/usr/bin:/bin",
-                                 "HOME=/home/sandbox", "LANG=C.UTF-8", "TERM"};
-    /* What a terminal can do is told by the one the caller sits at. */
-    size_t given_count = sizeof given / sizeof *given - (options->tty ? 0 : 1);
+    const char *given[GIVEN_MAX];
+    size_t given_count = gather_given(options, given);
     uint32_t argc = 0;
     uint32_t envc = 0;
     int r = 0;

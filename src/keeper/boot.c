@@ -87,6 +87,7 @@ static int make_keeper(struct daemon *daemon, const struct wire_config *config, 
         .id_last = config->id_last,
         .service = &daemon->service,
         .folders = &daemon->settings.folders,
+        .airlock_fd = -1,
     };
 
     return keeper_new(&options, &daemon->keeper, err);

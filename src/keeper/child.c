@@ -157,7 +157,7 @@ static int wait_for_network(struct child *child)
 {
     unsigned char error;
 
-    child->detail = "bringing the loopback interface up";
+    child->detail = "setting up its network";
     return read(child->go_fd, &error, 1) == 1 ? -(int)error : -ENETDOWN;
 }
 

@@ -15,7 +15,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { LAYER_VERSION = 2, COPY_DEPTH_MAX = 6, NAME_SIZE = 64 };
+enum { LAYER_VERSION = 3, COPY_DEPTH_MAX = 6, NAME_SIZE = 64 };
 
 static const char *const folders[] = {
     "dev",     "etc/ssl", "home/sandbox", "mnt/user-data/outputs",
@@ -34,7 +34,7 @@ static const struct {
     {"etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"},
     {"etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n"
                           "protocols: files\nnetworks: files\n"},
-    {"etc/resolv.conf", ""},
+    {"etc/resolv.conf", "nameserver 198.18.0.2\n"},
     {"etc/shells", "/bin/sh\n/bin/bash\n"},
     {"etc/host.conf", "multi on\n"},
 };

@@ -341,6 +341,7 @@ int keeper_new(const struct keeper_options *options, struct keeper **ret_keeper,
         .host_layer_fd = -1,
         .init_fd = options->init_fd,
         .zygote_fd = options->zygote_fd,
+        .airlock_fd = options->airlock_fd,
     };
     keeper->single = options->single;
     int r = set_up(keeper, options, err);

@@ -37,6 +37,7 @@ struct keeper_options {
     int client_fd;     /* the keeper's end of the conversation; stays the caller's; -1 in a daemon */
     int zygote_fd;     /* from zygote_start(); becomes the keeper's */
     int zygote_pidfd;  /* the same */
+    int airlock_fd;    /* where the airlock hears of sandboxes; stays the caller's; -1: none */
     bool single;       /* for one sandbox, see keeper_may_leave() */
     uint32_t id_first;
     uint32_t id_last;

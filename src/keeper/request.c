@@ -124,7 +124,7 @@ static int check_disk(const struct wire_create *create, struct error *err)
 int request_check_create(const struct wire_create *create, size_t fd_count, struct error *err)
 {
     if ((create->flags & ~(uint32_t)(WIRE_CREATE_FOLDER | WIRE_CREATE_ROOT_RW | WIRE_CREATE_TIMES | WIRE_CREATE_IMAGE |
-                                     WIRE_CREATE_TERMINAL)) != 0)
+                                     WIRE_CREATE_TERMINAL | WIRE_CREATE_NETWORK)) != 0)
         return error_set(err, ERROR_INVALID, 0, "unknown flags");
     if ((create->flags & WIRE_CREATE_ROOT_RW) != 0 && (create->flags & WIRE_CREATE_FOLDER) == 0)
         return error_set(err, ERROR_INVALID, 0, "template host is read-only: a writable root needs a root folder");

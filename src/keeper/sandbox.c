@@ -153,6 +153,12 @@ static int fill_spawn(struct making *making, struct error *err)
         spawn->flags |= WIRE_SPAWN_TIMES;
     if ((making->create->flags & WIRE_CREATE_TERMINAL) != 0)
         spawn->flags |= WIRE_SPAWN_TERMINAL;
+    if ((making->create->flags & WIRE_CREATE_NETWORK) != 0) {
+        if (making->maker->airlock_fd < 0)
+            return error_set(err, ERROR_UNSUPPORTED, 0, "there is no airlock for a sandbox with a network");
+        spawn->flags |= WIRE_SPAWN_NETWORK;
+        spawn->airlock_fd = making->maker->airlock_fd;
+    }
     return 0;
 }
 
@@ -343,7 +349,7 @@ int sandbox_new(struct sandbox_maker *maker, const struct wire_create *create, c
         .prepared = prepared,
         .progress = progress,
         .sandbox = calloc(1, sizeof *making.sandbox),
-        .spawn = {.usr_fd = -1, .disk_fd = -1, .policy_fd = -1},
+        .spawn = {.usr_fd = -1, .disk_fd = -1, .policy_fd = -1, .airlock_fd = -1},
         .entry = {.dir = -1},
         .guest_fd = -1,
         .child_fd = -1,

@@ -50,6 +50,7 @@ struct sandbox_maker {
     int host_layer_fd; /* -1 until a sandbox wants it */
     int init_fd;
     int zygote_fd;
+    int airlock_fd;     /* where its sockets are handed over; -1: no sandbox has a network */
     bool proc_by_child; /* this kernel makes no /proc for others */
     const char *instance_id;
 };

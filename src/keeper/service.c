@@ -33,8 +33,11 @@ enum {
     ROOT_ATTRIBUTES = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
 };
 
-static const struct sock_filter filter[] = {
+static const struct sock_filter gateway_filter[] = {
 #include "gateway.inc"
+};
+static const struct sock_filter airlock_filter[] = {
+#include "airlock.inc"
 };
 
 struct start {
@@ -281,8 +284,8 @@ static int limit_processes(struct start *start)
 
 static int load_filter(struct start *start)
 {
-    (void)start;
-    return filter_load(filter, sizeof filter);
+    return start->service->is_airlock ? filter_load(airlock_filter, sizeof airlock_filter)
+                                      : filter_load(gateway_filter, sizeof gateway_filter);
 }
 
 static const struct {
@@ -341,7 +344,8 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
     int pidfd = -1;
     int told[2];
     struct clone_args args = {
-        .flags = CLONE_PIDFD | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET,
+        .flags = CLONE_PIDFD | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                 (service->is_airlock ? 0 : CLONE_NEWNET),
         .pidfd = (uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
@@ -404,10 +408,11 @@ int service_find_user(const char *name, struct service_user *ret_user, struct er
                          "--gid %s %s",
                          name, name, name, name);
     if (entry == NULL || entry->pw_uid == 0)
-        return error_set(err, ERROR_NOT_FOUND, 0,
-                         "there is no user '%s' to run the gateway as: useradd --system --user-group --no-create-home "
-                         "--shell /usr/sbin/nologin %s",
-                         name, name);
+        return error_set(
+            err, ERROR_NOT_FOUND, 0,
+            "there is no user '%s', which a service of Hutch's runs as: useradd --system --user-group --no-create-home "
+            "--shell /usr/sbin/nologin %s",
+            name, name);
     *ret_user = (struct service_user){.uid = entry->pw_uid, .gid = entry->pw_gid};
     return 0;
 }

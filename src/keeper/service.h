@@ -1,5 +1,6 @@
 /*
- * service: starting a program of ours that has nothing to lose: the gateway, and the reader of the configuration.
+ * service: starting a program of ours that has nothing to lose: the gateway, the reader of the configuration, the
+ * airlock.
  *
  * AS ROOT until the program runs. It runs as the service user: no capability, no_new_privs, its own filter; its own
  * mount namespace with /usr, a few devices and perhaps its state folder; its own network, pid, ipc and uts namespaces,
@@ -34,6 +35,7 @@ struct service {
     int state_fd;                      /* its /state, and the folder it starts in; -1: none */
     unsigned cpu_max;                  /* seconds that it may compute; 0: any number */
     unsigned process_max;              /* processes and threads of its user, when it wants one more; 0: any number */
+    bool is_airlock;                   /* it has the machine's network, and a filter of its own */
 };
 
 /* The service user's ids. */

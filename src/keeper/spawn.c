@@ -7,6 +7,7 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
     bool has_usr = (message->flags & WIRE_SPAWN_USR) != 0;
     bool has_disk = (message->flags & WIRE_SPAWN_IMAGE) != 0;
     bool has_policy = (message->flags & WIRE_SPAWN_ONLY) != 0;
+    bool has_network = (message->flags & WIRE_SPAWN_NETWORK) != 0;
     size_t dirs = message->dirs.count;
     struct spawn spawn = {
         .sandbox = message->sandbox,
@@ -21,6 +22,7 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
         .usr_fd = -1,
         .disk_fd = -1,
         .policy_fd = -1,
+        .airlock_fd = -1,
         .task_count = message->tasks,
         .layer_count = message->layers,
         .dir_count = dirs,
@@ -28,8 +30,8 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
 
     if (spawn.task_count > SPAWN_TASKS_MAX || spawn.layer_count > SPAWN_LAYERS_MAX || spawn.layer_count == 0 ||
         dirs > WIRE_DIRS_MAX ||
-        fd_count != 3 + (has_usr ? 1U : 0U) + (has_disk ? 1U : 0U) + (has_policy ? 1U : 0U) + spawn.task_count +
-                        spawn.layer_count + dirs)
+        fd_count != 3 + (has_usr ? 1U : 0U) + (has_disk ? 1U : 0U) + (has_policy ? 1U : 0U) + (has_network ? 1U : 0U) +
+                        spawn.task_count + spawn.layer_count + dirs)
         return -EBADMSG;
     spawn.guest_fd = *fds++;
     spawn.init_fd = *fds++;
@@ -40,6 +42,8 @@ int spawn_from_message(const struct wire_spawn *message, const int *fds, size_t 
         spawn.disk_fd = *fds++;
     if (has_policy)
         spawn.policy_fd = *fds++;
+    if (has_network)
+        spawn.airlock_fd = *fds++;
     memcpy(spawn.task_fds, fds, spawn.task_count * sizeof *fds);
     fds += spawn.task_count;
     memcpy(spawn.layer_fds, fds, spawn.layer_count * sizeof *fds);
@@ -75,6 +79,8 @@ size_t spawn_to_message(const struct spawn *spawn, struct wire_spawn *message, i
         *at++ = spawn->disk_fd;
     if (spawn_is_listed(spawn))
         *at++ = spawn->policy_fd;
+    if ((spawn->flags & WIRE_SPAWN_NETWORK) != 0)
+        *at++ = spawn->airlock_fd;
     for (size_t i = 0; i < spawn->task_count; i++)
         *at++ = spawn->task_fds[i];
     for (size_t i = 0; i < spawn->layer_count; i++)

@@ -23,9 +23,10 @@ struct spawn {
     int guest_fd;
     int init_fd;
     int cgroup_fd;
-    int usr_fd;    /* -1 without WIRE_SPAWN_USR */
-    int disk_fd;   /* -1 without WIRE_SPAWN_IMAGE: then the disk is a tmpfs */
-    int policy_fd; /* -1 without WIRE_SPAWN_ONLY: the layer over /usr */
+    int usr_fd;     /* -1 without WIRE_SPAWN_USR */
+    int disk_fd;    /* -1 without WIRE_SPAWN_IMAGE: then the disk is a tmpfs */
+    int policy_fd;  /* -1 without WIRE_SPAWN_ONLY: the layer over /usr */
+    int airlock_fd; /* -1 without WIRE_SPAWN_NETWORK: then there is only the loopback interface */
     int task_fds[SPAWN_TASKS_MAX];
     size_t task_count;
     int layer_fds[SPAWN_LAYERS_MAX];

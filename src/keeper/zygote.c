@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sys.h"
+#include "keeper/airlock_sockets.h"
 #include "keeper/child.h"
 #include "keeper/ids.h"
 #include "keeper/janitor.h"
@@ -149,7 +150,10 @@ static int spawn_sandbox(int socket, const struct spawn *spawn, bool single, int
         _exit(1);
     }
     /* While the child builds its root; it asks for the outcome before it goes further. */
-    unsigned char error = (unsigned char)(r == 0 && single ? -loopback_up() : 0);
+    int up = r == 0 && single ? loopback_up() : 0;
+    if (r == 0 && up == 0 && spawn->airlock_fd >= 0)
+        up = airlock_sockets_plug(spawn->airlock_fd, spawn->sandbox);
+    unsigned char error = (unsigned char)-up;
     if (r == 0)
         ignore_result(write(go[1], &error, 1));
     fd_close_many(go, 2);

@@ -69,6 +69,12 @@
     /* gateway <-> airlock */                                                                                          \
     X(FETCH, fetch, 80, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                            \
     X(FETCHED, fetched, 81, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)                                                       \
+    /* keeper -> airlock; gateway or `hutch run` <-> airlock */                                                        \
+    X(PLUG, plug, 82, WIRE_BY_KEEPER, WIRE_IN_RUNNING, 3)                                                              \
+    X(RULES, rules, 83, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                            \
+    X(RULED, ruled, 84, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)                                                           \
+    X(UNPLUG, unplug, 85, WIRE_BY_CLIENT, WIRE_IN_RUNNING, 0)                                                          \
+    X(DECISION, decision, 86, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, 0)                                                     \
     /* records in the STDOUT of a FILE channel, never messages of their own: see answer.h */                           \
     X(ENTRY, entry, 96, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)                                                            \
     X(WRITTEN, written, 97, WIRE_BY_WORKER, WIRE_IN_RUNNING, 0)                                                        \
@@ -228,7 +234,8 @@
 
 /*
  * Descriptors: guest link, init, cgroup, /usr (with WIRE_SPAWN_USR), the disk (with WIRE_SPAWN_IMAGE), the policy layer
- * (with WIRE_SPAWN_ONLY), then `tasks` v1 task files, `layers` layers and one tree per guest path in `dirs`.
+ * (with WIRE_SPAWN_ONLY), the link to the airlock (with WIRE_SPAWN_NETWORK), then `tasks` v1 task files, `layers`
+ * layers and one tree per guest path in `dirs`.
  */
 #define WIRE_FIELDS_spawn(F)                                                                                           \
     F(u64, sandbox, 0)                                                                                                 \
@@ -444,6 +451,48 @@
     F(strv, headers, 16384)                                                                                            \
     F(u8, end, 0)                                                                                                      \
     F(bytes, body, 45056)
+
+/* The way out of a sandbox that is about to run. Descriptors: its TCP listener, its UDP socket, and what steers
+ * connections to the former for as long as it is open. */
+#define WIRE_FIELDS_plug(F) F(u64, sandbox, 0)
+
+/*
+ * What the sandbox may reach from now on, instead of what was said before. Nothing is let through before the first of
+ * these. Rules as in airlock/rules.h; those of `deny` hold for all. Limits of 0 are the airlock's own.
+ */
+#define WIRE_FIELDS_rules(F)                                                                                           \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u64, generation, 0)                                                                                              \
+    F(u8, mode, 0)                                                                                                     \
+    F(u32, connections_max, 0)                                                                                         \
+    F(u32, connects_per_second, 0)                                                                                     \
+    F(u64, bytes_max, 0)                                                                                               \
+    F(strv, allow, 16384)                                                                                              \
+    F(strv, deny, 16384)
+
+/* They are in force; or, when there is a detail, they are not, and those before still are. */
+#define WIRE_FIELDS_ruled(F)                                                                                           \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u64, generation, 0)                                                                                              \
+    F(str, detail, 512)
+
+/* The sandbox is gone, or has no network any more: all its connections end. */
+#define WIRE_FIELDS_unplug(F) F(u64, sandbox, 0)
+
+/* One decision of the airlock's, or the end of a connection that it allowed. `lost`: how many could not be told before
+ * this one. */
+#define WIRE_FIELDS_decision(F)                                                                                        \
+    F(u64, sandbox, 0)                                                                                                 \
+    F(u64, time_ms, 0)                                                                                                 \
+    F(u8, kind, 0)                                                                                                     \
+    F(u8, verdict, 0)                                                                                                  \
+    F(u16, port, 0)                                                                                                    \
+    F(u64, sent_bytes, 0)                                                                                              \
+    F(u64, received_bytes, 0)                                                                                          \
+    F(u32, lost, 0)                                                                                                    \
+    F(str, name, 255)                                                                                                  \
+    F(str, rule, 320)                                                                                                  \
+    F(str, why, 640)
 
 /* What a name stands for. `target` is a symlink's. In the answer to READ and STAT the name is empty. */
 #define WIRE_FIELDS_entry(F)                                                                                           \

@@ -32,7 +32,9 @@ enum {
     WIRE_GUEST_FD = 3,       /* where init finds its end of the guest link */
     WIRE_CGROUP_FD = 4,      /* and its own cgroup */
     WIRE_PROC_FD = 5,        /* and a /proc that can be written, where the sandbox's can't */
-    WIRE_KEEPER_FD = 3,      /* where gateway and reader find the keeper */
+    WIRE_KEEPER_FD = 3,      /* where gateway, reader and airlock find the keeper */
+    WIRE_CLIENT_FD = 4,      /* where the airlock finds who tells it the rules */
+    WIRE_PROXY_PORT = 15004, /* of the HTTP proxy in every sandbox with a network */
 };
 
 #define WIRE_GROUP_NAME "x%x" /* of the cgroups that init makes below its own, from 0 on */
@@ -55,7 +57,8 @@ enum {
     WIRE_CREATE_ROOT_RW = 2,
     WIRE_CREATE_TIMES = 4,
     WIRE_CREATE_IMAGE = 8,
-    WIRE_CREATE_TERMINAL = 16
+    WIRE_CREATE_TERMINAL = 16,
+    WIRE_CREATE_NETWORK = 32, /* the airlock is its way out */
 };
 enum { WIRE_DIR_WRITABLE = 1 };
 enum { WIRE_SETTINGS_PRESETS = 1, WIRE_SETTINGS_TLS = 2, WIRE_SETTINGS_UNIX = 4 };
@@ -66,7 +69,8 @@ enum {
     WIRE_SPAWN_TIMES = 8,
     WIRE_SPAWN_IMAGE = 16,
     WIRE_SPAWN_TERMINAL = 32,
-    WIRE_SPAWN_ONLY = 64, /* execute nothing but `programs` */
+    WIRE_SPAWN_ONLY = 64,     /* execute nothing but `programs` */
+    WIRE_SPAWN_NETWORK = 128, /* with a link to say PLUG on */
 };
 enum {
     WIRE_HELLO_TREE_KILL = 1,
@@ -81,6 +85,14 @@ enum wire_stream { WIRE_STREAM_STDOUT = 1, WIRE_STREAM_STDERR = 2 };
 /* What a command that was not started failed at. */
 enum wire_failed { WIRE_FAILED_PROGRAM = 0, WIRE_FAILED_FOLDER = 1, WIRE_FAILED_SETUP = 2, WIRE_FAILED_TERMINAL = 3 };
 enum wire_exit_kind { WIRE_EXIT_CODE = 0, WIRE_EXIT_SIGNAL = 1, WIRE_EXIT_NOT_STARTED = 2 };
+
+enum wire_decision_kind {
+    WIRE_DECISION_DNS,     /* a question for a name */
+    WIRE_DECISION_CONNECT, /* a connection */
+    WIRE_DECISION_END,     /* of a connection that was allowed */
+    WIRE_DECISION_KINDS,
+};
+enum wire_verdict { WIRE_VERDICT_DENIED, WIRE_VERDICT_ALLOWED, WIRE_VERDICT_FAILED, WIRE_VERDICTS };
 
 enum wire_file_operation {
     WIRE_FILE_READ,

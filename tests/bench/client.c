@@ -54,8 +54,12 @@ static pid_t pid_of(int pidfd)
 
 int client_start(struct client *client, const char *init, const char *state, struct error *err)
 {
-    struct keeper_options options = {
-        .state = state, .zygote_fd = -1, .zygote_pidfd = -1, .id_first = KEEPER_ID_FIRST, .id_last = KEEPER_ID_LAST};
+    struct keeper_options options = {.state = state,
+                                     .zygote_fd = -1,
+                                     .zygote_pidfd = -1,
+                                     .airlock_fd = -1,
+                                     .id_first = KEEPER_ID_FIRST,
+                                     .id_last = KEEPER_ID_LAST};
     int ends[2];
 
     *client = (struct client){.client_fd = -1, .keeper_end = -1, .created_fd = -1};

@@ -188,7 +188,7 @@ static void state_path(char path[64])
 static int start_keeper(struct world *world, const char *init, struct error *err)
 {
     struct keeper_options options = {
-        .zygote_fd = -1, .zygote_pidfd = -1, .id_first = KEEPER_ID_FIRST, .id_last = KEEPER_ID_LAST};
+        .zygote_fd = -1, .zygote_pidfd = -1, .airlock_fd = -1, .id_first = KEEPER_ID_FIRST, .id_last = KEEPER_ID_LAST};
     char state[64];
     int ends[2];
 

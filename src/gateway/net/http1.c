@@ -253,9 +253,11 @@ void http1_release(struct http1 *http1)
 void http1_reset(struct http1 *http1)
 {
     struct http1_limits limits = http1->limits;
+    bool any_method = http1->any_method;
 
     http1_release(http1);
     http1_init(http1, &limits);
+    http1->any_method = any_method;
 }
 
 bool http1_is_idle(const struct http1 *http1)
@@ -277,15 +279,20 @@ static int parse(struct http1 *http1, const void *data, size_t length)
     return error == HPE_OK ? 0 : refuse_parsed(http1, error);
 }
 
+const char *http1_method_name(const struct http1 *http1)
+{
+    return llhttp_method_name((llhttp_method_t)http1->llhttp.method);
+}
+
 static int check_request_line(struct http1 *http1)
 {
-    const char *name = llhttp_method_name((llhttp_method_t)http1->llhttp.method);
+    const char *name = http1_method_name(http1);
 
     http1->method = http_method_from(name, strlen(name));
     http1->minor_version = http1->llhttp.http_minor;
     if (http1->llhttp.http_major != 1 || http1->minor_version > 1)
         return refuse(http1, 505, "the HTTP version is neither 1.0 nor 1.1");
-    if (http1->method == METHOD_NONE)
+    if (http1->method == METHOD_NONE && !http1->any_method)
         return refuse(http1, 501, "the method is not one this server knows");
     return 0;
 }

@@ -68,6 +68,9 @@ struct http1 {
     bool expects_continue;
     size_t header_count;
 
+    /* May be set after http1_init(): also take methods that we do not serve; `method` is METHOD_NONE then. */
+    bool any_method;
+
     /* The rest is its own. */
     llhttp_t llhttp;
     struct http1_limits limits;
@@ -98,6 +101,9 @@ bool http1_is_idle(const struct http1 *http1);
 
 /* The next event. `*data` and `*length` move behind what was used. */
 void http1_next(struct http1 *http1, const uint8_t **data, size_t *length, struct http1_event *ret_event);
+
+/* After HTTP1_HEAD: the method's name, also of one that we do not serve. */
+const char *http1_method_name(const struct http1 *http1);
 
 /* After HTTP1_HEAD: the headers, which point into the parser. */
 void http1_headers(const struct http1 *http1, struct headers *ret_headers);

@@ -423,16 +423,48 @@ TEST(test_only_count)
     }
 }
 
+TEST(test_net)
+{
+    static const char *const wrong[] = {"", "some", "allow", "allow=", "allow=,", "allow=a,", "allow=a,,b", "Full"};
+    struct parsed parsed = PARSE("--net", "allow=a.test,*.b.test:443", "--", "ls");
+
+    assert_int_equal(parsed.result, 0);
+    assert_int_equal(parsed.options.net_count, 2);
+    assert_string_equal(parsed.options.net[1], "*.b.test:443");
+    assert_false(parsed.options.net_full);
+    options_release(&parsed.options);
+    parsed = PARSE("--net=full", "ls");
+    assert_true(parsed.result == 0 && parsed.options.net_full && parsed.options.net_count == 0);
+    parsed = PARSE("--net=none", "ls");
+    assert_true(parsed.result == 0 && !parsed.options.net_full && parsed.options.net_count == 0);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        parsed = PARSE("--net", wrong[i], "--", "ls");
+        assert_row(wrong[i], parsed.result < 0 && contains(parsed.err.message, "--net: '"));
+        options_release(&parsed.options);
+    }
+    parsed = PARSE("--net=full", "--net=allow=a", "ls");
+    assert_true(parsed.result < 0 && contains(parsed.err.message, "give it once"));
+    options_release(&parsed.options);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_only),        cmocka_unit_test(test_only_count),
-        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_bad_values),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_long_option), cmocka_unit_test(test_command),
-        cmocka_unit_test(test_texts),       cmocka_unit_test(test_state_from_environment),
-        cmocka_unit_test(test_disk),        cmocka_unit_test(test_dirs),
-        cmocka_unit_test(test_copies),      cmocka_unit_test(test_repeated),
+        cmocka_unit_test(test_net),
+        cmocka_unit_test(test_only),
+        cmocka_unit_test(test_only_count),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_long_option),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_state_from_environment),
+        cmocka_unit_test(test_disk),
+        cmocka_unit_test(test_dirs),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_repeated),
         cmocka_unit_test(test_long_paths),
     };
     (void)unsetenv("HUTCH_STATE");

@@ -1,0 +1,585 @@
+/*
+ * Theory of operation. Both sockets are polled for what the connection waits for at the moment, and every event ends in
+ * pump(): what came from the client goes through the guard, or straight on once that has nothing more to look at; what
+ * came from the server goes to the client as it is. The server is dialled while the client's first bytes are already
+ * looked at, because with many protocols the server speaks first.
+ */
+#include "airlock/connection.h"
+
+#include "base/cleanup.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    PORT_DNS = 53,
+    PIECE_BYTES = 16384,
+    BEGIN_MS = 30000, /* for a proxy's client to ask, and for a server to be there */
+    IDLE_DNS_MS = 10000,
+    CLOSING_MS = 60000, /* for a client to hear that its server has gone */
+    UPGRADE_BYTES = 12,
+};
+
+static void pump(struct connection *connection);
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *connection = handle->data;
+
+    if (--connection->handles > 0)
+        return;
+    struct sandbox *sandbox = connection->sandbox;
+    free(connection);
+    sandbox_drop(sandbox);
+}
+
+static void count_bytes(struct connection *connection)
+{
+    uint64_t bytes = connection->up.bytes + connection->down.bytes;
+
+    connection->sandbox->bytes += bytes - connection->counted;
+    connection->counted = bytes;
+}
+
+static void tell_end(struct connection *connection)
+{
+    struct decision decision = {.kind = WIRE_DECISION_END,
+                                .verdict = WIRE_VERDICT_ALLOWED,
+                                .name = connection->goal.name,
+                                .port = connection->goal.port,
+                                .rule = "",
+                                .why = connection->why,
+                                .sent_bytes = connection->up.bytes,
+                                .received_bytes = connection->down.bytes};
+
+    decision_tell(connection->sandbox, &decision);
+}
+
+static void close_side(struct connection *connection, size_t side, bool reset)
+{
+    struct linger at_once = {.l_onoff = 1};
+
+    if (connection->has_poll[side]) {
+        connection->has_poll[side] = false;
+        (void)uv_poll_stop(&connection->polls[side]);
+        uv_close((uv_handle_t *)&connection->polls[side], on_closed);
+    }
+    if (reset && connection->fds[side] >= 0)
+        (void)setsockopt(connection->fds[side], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close_fd(&connection->fds[side]);
+}
+
+void connection_leave_server(struct connection *connection)
+{
+    resolver_forget(connection->resolution);
+    connection->resolution = NULL;
+    dial_cancel(connection->dial);
+    connection->dial = NULL;
+    close_side(connection, SERVER, true);
+}
+
+static void release_parts(struct connection *connection)
+{
+    flow_release(&connection->up);
+    flow_release(&connection->down);
+    buf_release(&connection->held);
+    guard_release(&connection->guard);
+    if (connection->proxy != NULL)
+        proxy_release(connection->proxy);
+    free(connection->proxy);
+    connection->proxy = NULL;
+}
+
+void connection_end(struct connection *connection, bool reset)
+{
+    struct sandbox *sandbox = connection->sandbox;
+
+    if (connection->state == CONNECTION_ENDED)
+        return;
+    connection->state = CONNECTION_ENDED;
+    count_bytes(connection);
+    if (connection->is_allowed)
+        tell_end(connection);
+    if (connection->has_number && connection->is_allowed)
+        names_drop(sandbox->names, connection->number, sandbox_now_ns(sandbox));
+    question_forget(connection->question);
+    close_side(connection, CLIENT, reset);
+    close_side(connection, SERVER, reset);
+    connection_leave_server(connection);
+    release_parts(connection);
+    *connection->link = connection->next;
+    if (connection->next != NULL)
+        connection->next->link = connection->link;
+    sandbox->connection_count--;
+    uv_close((uv_handle_t *)&connection->timer, on_closed);
+}
+
+void connection_set_timer(struct connection *connection, uint64_t ms, uv_timer_cb callback)
+{
+    if (connection->state != CONNECTION_ENDED)
+        (void)uv_timer_start(&connection->timer, callback, ms, 0);
+}
+
+static void expired(uv_timer_t *timer)
+{
+    connection_end(timer->data, true);
+}
+
+static bool may_hear_client(const struct connection *connection)
+{
+    switch (connection->state) {
+    case CONNECTION_ASKING:
+    case CONNECTION_REFUSING:
+        return true;
+    case CONNECTION_RESOLVING:
+        return connection->question == NULL && !flow_is_waiting(&connection->down);
+    case CONNECTION_RELAYING:
+        if (connection->up.has_end || flow_is_waiting(&connection->up) || connection->guard.wants_upgrade)
+            return false;
+        if (connection->proxy != NULL)
+            return connection->fds[SERVER] >= 0 && !connection->proxy->has_ended;
+        return connection->fds[SERVER] >= 0 || connection->guard.kind != GUARD_FREE;
+    case CONNECTION_ENDED:
+        break;
+    }
+    return false;
+}
+
+static void want(struct connection *connection, size_t side, int events)
+{
+    if (!connection->has_poll[side] || connection->events[side] == events)
+        return;
+    connection->events[side] = events;
+    if (events == 0)
+        (void)uv_poll_stop(&connection->polls[side]);
+    else
+        (void)uv_poll_start(&connection->polls[side], events, on_poll);
+}
+
+void connection_update(struct connection *connection)
+{
+    bool hears_server =
+        connection->state == CONNECTION_RELAYING && !connection->down.has_end && !flow_is_waiting(&connection->down);
+
+    if (connection->state == CONNECTION_ENDED)
+        return;
+    want(connection, CLIENT,
+         (may_hear_client(connection) ? UV_READABLE : 0) | (flow_is_waiting(&connection->down) ? UV_WRITABLE : 0));
+    want(connection, SERVER, (hears_server ? UV_READABLE : 0) | (flow_is_waiting(&connection->up) ? UV_WRITABLE : 0));
+}
+
+ssize_t connection_receive(struct connection *connection, size_t most)
+{
+    uint8_t piece[PIECE_BYTES];
+    size_t room = connection->held.length < most ? most - connection->held.length : 0;
+    ssize_t n = recv(connection->fds[CLIENT], piece, room < sizeof piece ? room : sizeof piece, MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EINTR ? -EAGAIN : -errno;
+    int r = buf_append(&connection->held, piece, (size_t)n);
+    return r < 0 ? r : n;
+}
+
+void connection_consume(struct connection *connection, size_t count)
+{
+    struct buf *held = &connection->held;
+
+    if (count == 0)
+        return;
+    held->length -= count;
+    memmove(held->data, held->data + count, held->length);
+}
+
+/* Let `count` of the held bytes go on. */
+static int pass(struct connection *connection, size_t count)
+{
+    int r = flow_push(&connection->up, connection->fds[SERVER], connection->held.data, count);
+
+    connection_consume(connection, count);
+    return r;
+}
+
+/* -EACCES: the guard says no. */
+static int inspect(struct connection *connection)
+{
+    connection->guard.rules = connection->sandbox->rules;
+    size_t cleared = guard_look(&connection->guard, connection->held.data, connection->held.length);
+
+    if (connection->guard.refused)
+        return -EACCES;
+    if (connection->guard.wants_upgrade)
+        connection->down.is_watching = true;
+    return cleared > 0 ? pass(connection, cleared) : 0;
+}
+
+static int take_body(struct connection *connection)
+{
+    size_t used = 0;
+    int r = proxy_read_body(connection->proxy, connection->held.data, connection->held.length, &used);
+
+    return r < 0 ? r : pass(connection, used);
+}
+
+static bool is_looked_at(const struct connection *connection)
+{
+    return connection->proxy != NULL || connection->guard.kind != GUARD_FREE || connection->held.length > 0;
+}
+
+static int flush_up(struct connection *connection)
+{
+    return connection->fds[SERVER] >= 0 ? flow_flush(&connection->up, connection->fds[SERVER]) : 0;
+}
+
+/* What the client sends, through the guard or the proxy's eyes. */
+static int pump_looking(struct connection *connection)
+{
+    int r = flush_up(connection);
+
+    while (r == 0 && is_looked_at(connection) && may_hear_client(connection)) {
+        ssize_t n = connection_receive(connection, GUARD_HELD_MAX);
+        if (n <= 0) {
+            connection->up.has_end = n == 0;
+            return n == -EAGAIN ? 0 : n < 0 ? (int)n : flush_up(connection);
+        }
+        r = connection->proxy != NULL ? take_body(connection) : inspect(connection);
+    }
+    return r;
+}
+
+static int pump_up(struct connection *connection)
+{
+    int r = pump_looking(connection);
+
+    if (r == 0 && !is_looked_at(connection) && connection->fds[SERVER] >= 0)
+        r = flow_pump(&connection->up, connection->fds[CLIENT], connection->fds[SERVER]);
+    return r;
+}
+
+/* The server's answer to a wish for another protocol. */
+static int hear_upgrade(struct connection *connection)
+{
+    struct flow *down = &connection->down;
+
+    if (!connection->guard.wants_upgrade || down->first_length < UPGRADE_BYTES)
+        return 0;
+    guard_set_upgraded(&connection->guard, memcmp(down->first, "HTTP/1.1 101", UPGRADE_BYTES) == 0);
+    return connection->held.length > 0 ? inspect(connection) : 0;
+}
+
+static int pump_down(struct connection *connection)
+{
+    if (connection->fds[SERVER] < 0)
+        return flow_flush(&connection->down, connection->fds[CLIENT]);
+    int r = flow_pump(&connection->down, connection->fds[SERVER], connection->fds[CLIENT]);
+    return r < 0 ? r : hear_upgrade(connection);
+}
+
+static bool is_over(const struct connection *connection)
+{
+    return connection->down.has_ended && (connection->up.has_ended || connection->proxy != NULL);
+}
+
+static bool is_over_limit(struct connection *connection)
+{
+    count_bytes(connection);
+    return connection->sandbox->bytes_max != 0 && connection->sandbox->bytes > connection->sandbox->bytes_max;
+}
+
+static void refuse_bytes(struct connection *connection)
+{
+    struct decision decision = {.kind = WIRE_DECISION_CONNECT,
+                                .verdict = WIRE_VERDICT_DENIED,
+                                .name = connection->goal.name,
+                                .port = connection->goal.port,
+                                .rule = "",
+                                .why = connection->guard.why};
+
+    decision_tell(connection->sandbox, &decision);
+    connection_turn_away(connection, 403, false, connection->guard.why);
+}
+
+static void relay(struct connection *connection)
+{
+    int r = pump_down(connection);
+
+    if (r == 0)
+        r = pump_up(connection);
+    if (r == -EACCES && connection->guard.refused) {
+        refuse_bytes(connection);
+    } else if (r < 0 || is_over(connection)) {
+        connection_end(connection, r < 0);
+    } else if (is_over_limit(connection)) {
+        (void)snprintf(connection->why, sizeof connection->why, "the sandbox has moved as many bytes as it may");
+        connection_end(connection, true);
+    } else {
+        if (connection->down.has_ended)
+            connection_set_timer(connection, CLOSING_MS, expired);
+        connection_update(connection);
+    }
+}
+
+static void ask_proxy(struct connection *connection)
+{
+    struct proxy *proxy = connection->proxy;
+    enum proxy_outcome outcome = PROXY_MORE;
+    ssize_t n = 1;
+
+    while (outcome == PROXY_MORE && n > 0) {
+        size_t used = 0;
+        n = connection_receive(connection, GUARD_HELD_MAX);
+        if (n <= 0)
+            break;
+        outcome = proxy_read(proxy, connection->held.data, connection->held.length, &used);
+        connection_consume(connection, used);
+    }
+    if (outcome == PROXY_BAD) {
+        connection_turn_away(connection, proxy->status, false, proxy->why);
+        return;
+    }
+    if (outcome == PROXY_MORE) {
+        if (n != -EAGAIN)
+            connection_end(connection, false);
+        return;
+    }
+    connection->goal.is_address = proxy->is_address;
+    connection->goal.address = proxy->address;
+    connection->goal.port = proxy->port;
+    memcpy(connection->goal.name, proxy->name, sizeof proxy->name);
+    connection_reach(connection);
+    if (connection->state == CONNECTION_RELAYING)
+        connection_update(connection);
+}
+
+/* What a proxy's client and server are told first. */
+static int introduce(struct connection *connection)
+{
+    static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    struct proxy *proxy = connection->proxy;
+
+    if (proxy == NULL)
+        return 0;
+    if (!proxy->is_connect) {
+        int r = flow_push(&connection->up, connection->fds[SERVER], proxy->head.data, proxy->head.length);
+        return r < 0 ? r : take_body(connection);
+    }
+    proxy_release(proxy);
+    free(proxy);
+    connection->proxy = NULL;
+    int r = flow_push(&connection->down, connection->fds[CLIENT], (const uint8_t *)established, sizeof established - 1);
+    /* These are ours: the tunnel has not begun. */
+    connection->down.bytes = 0;
+    return r < 0 || connection->held.length == 0 ? r : inspect(connection);
+}
+
+void connection_open(struct connection *connection, int fd)
+{
+    uv_loop_t *loop = &connection->sandbox->airlock->loop;
+    int on = 1;
+
+    connection->fds[SERVER] = fd;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)uv_timer_stop(&connection->timer);
+    if (uv_poll_init(loop, &connection->polls[SERVER], fd) < 0) {
+        connection_end(connection, true);
+        return;
+    }
+    connection->polls[SERVER].data = connection;
+    connection->has_poll[SERVER] = true;
+    connection->handles++;
+    int r = introduce(connection);
+    if (r == -EACCES && connection->guard.refused)
+        refuse_bytes(connection);
+    else if (r < 0)
+        connection_end(connection, true);
+    else
+        pump(connection);
+}
+
+static void on_dns_answer(void *data, const uint8_t *answer, size_t length)
+{
+    struct connection *connection = data;
+    uint8_t framed[2 + DNS_ANSWER_MAX] = {(uint8_t)(length >> 8), (uint8_t)length};
+
+    connection->question = NULL;
+    memcpy(framed + 2, answer, length);
+    if (flow_push(&connection->down, connection->fds[CLIENT], framed, length + 2) < 0)
+        connection_end(connection, true);
+    else
+        pump(connection);
+}
+
+/* One question after the other, each with its length in front (RFC 1035, 4.2.2). */
+static void answer_dns(struct connection *connection)
+{
+    const uint8_t *data = connection->held.data;
+
+    if (flow_flush(&connection->down, connection->fds[CLIENT]) < 0) {
+        connection_end(connection, true);
+        return;
+    }
+    while (connection->question == NULL && !flow_is_waiting(&connection->down)) {
+        size_t length = connection->held.length >= 2 ? (size_t)data[0] << 8 | data[1] : 0;
+        if (connection->held.length >= 2 && (length > DNS_QUERY_MAX || length < DNS_HEADER)) {
+            connection_end(connection, true);
+            return;
+        }
+        if (connection->held.length >= 2 && connection->held.length >= length + 2) {
+            connection->question = question_ask(connection->sandbox, data + 2, length, on_dns_answer, connection);
+            connection_consume(connection, length + 2);
+            if (connection->question == NULL) {
+                connection_end(connection, true);
+                return;
+            }
+            break;
+        }
+        ssize_t n = connection_receive(connection, DNS_QUERY_MAX + 2);
+        data = connection->held.data;
+        if (n == -EAGAIN)
+            break;
+        if (n <= 0) {
+            connection_end(connection, n < 0);
+            return;
+        }
+    }
+    connection_set_timer(connection, IDLE_DNS_MS, expired);
+    connection_update(connection);
+}
+
+static void pump(struct connection *connection)
+{
+    switch (connection->state) {
+    case CONNECTION_ASKING:
+        ask_proxy(connection);
+        break;
+    case CONNECTION_RESOLVING:
+        answer_dns(connection);
+        break;
+    case CONNECTION_RELAYING:
+        relay(connection);
+        break;
+    case CONNECTION_REFUSING:
+        if (flow_flush(&connection->down, connection->fds[CLIENT]) < 0)
+            connection_end(connection, true);
+        else
+            connection_hear_refused(connection);
+        break;
+    case CONNECTION_ENDED:
+        break;
+    }
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct connection *connection = poll->data;
+
+    (void)events;
+    /* libuv has stopped the handle: one side is broken. What it had said before is still passed on. */
+    if (status < 0) {
+        connection->events[poll == &connection->polls[SERVER] ? SERVER : CLIENT] = 0;
+        pump(connection);
+        connection_end(connection, true);
+        return;
+    }
+    pump(connection);
+}
+
+/* Where it wanted to go says where it came in. */
+static void begin(struct connection *connection, const struct address *to, uint16_t port)
+{
+    struct goal *goal = &connection->goal;
+    const char *name = NULL;
+
+    connection_set_timer(connection, BEGIN_MS, expired);
+    goal->port = port;
+    goal->address = *to;
+    address_format(to, goal->name);
+    if (address_is_loopback(to)) {
+        connection->proxy = malloc(sizeof *connection->proxy);
+        if (connection->proxy == NULL) {
+            connection_end(connection, true);
+            return;
+        }
+        proxy_init(connection->proxy);
+        goal->name[0] = '\0';
+    } else if (port == PORT_DNS) {
+        connection->state = CONNECTION_RESOLVING;
+    } else if (names_number(to, &connection->number)) {
+        name = names_find(connection->sandbox->names, connection->number);
+        connection->has_number = name != NULL;
+        if (name == NULL) {
+            connection_turn_away(connection, 403, false, "the address stands for no name (any more); ask for it again");
+            return;
+        }
+        (void)snprintf(goal->name, sizeof goal->name, "%s", name);
+        connection_reach(connection);
+    } else {
+        goal->is_address = true;
+        connection_reach(connection);
+    }
+    connection_update(connection);
+}
+
+void connection_start(struct sandbox *sandbox, int fd)
+{
+    struct connection *connection = calloc(1, sizeof *connection);
+    struct sockaddr_storage local = {0};
+    socklen_t length = sizeof local;
+    struct address to = {0};
+    uint16_t port = 0;
+    int on = 1;
+
+    if (connection == NULL || getsockname(fd, (struct sockaddr *)&local, &length) < 0 ||
+        address_from_socket(&local, &to, &port) < 0 ||
+        uv_poll_init(&sandbox->airlock->loop, &connection->polls[CLIENT], fd) < 0) {
+        free(connection);
+        (void)close(fd);
+        return;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    connection->sandbox = sandbox;
+    connection->fds[CLIENT] = fd;
+    connection->fds[SERVER] = -1;
+    connection->polls[CLIENT].data = connection;
+    connection->has_poll[CLIENT] = true;
+    (void)uv_timer_init(&sandbox->airlock->loop, &connection->timer);
+    connection->timer.data = connection;
+    connection->handles = 2;
+    connection->held = buf_init(GUARD_HELD_MAX);
+    flow_init(&connection->up);
+    flow_init(&connection->down);
+    connection->next = sandbox->connections;
+    if (connection->next != NULL)
+        connection->next->link = &connection->next;
+    connection->link = &sandbox->connections;
+    sandbox->connections = connection;
+    sandbox->connection_count++;
+    sandbox->references++;
+    begin(connection, &to, port);
+}
+
+void connections_check(struct sandbox *sandbox)
+{
+    struct connection *next;
+
+    for (struct connection *connection = sandbox->connections; connection != NULL; connection = next) {
+        char why[640];
+        next = connection->next;
+        if (connection->state != CONNECTION_RELAYING ||
+            sandbox_judge(sandbox, &connection->goal, why, sizeof why).allowed)
+            continue;
+        (void)snprintf(connection->why, sizeof connection->why, "the rules have changed: %.600s", why);
+        connection_end(connection, true);
+    }
+}
+
+void connections_end(struct sandbox *sandbox)
+{
+    while (sandbox->connections != NULL)
+        connection_end(sandbox->connections, true);
+}

@@ -1,0 +1,71 @@
+/*
+ * connection: one connection of a sandbox, from accept() to its end.
+ *
+ * connection.c owns it: descriptors, handles, the relay. reach.c finds out where it may go and gets it there.
+ * turn_away.c tells a client why not.
+ */
+#pragma once
+
+#include "airlock/internal.h"
+
+enum { CLIENT, SERVER, SIDES };
+
+enum connection_state {
+    CONNECTION_ASKING,    /* a proxy's client has not said all */
+    CONNECTION_RESOLVING, /* DNS over TCP */
+    CONNECTION_RELAYING,  /* the server may not be there yet */
+    CONNECTION_REFUSING,
+    CONNECTION_ENDED,
+};
+
+struct connection {
+    struct connection *next;
+    struct connection **link; /* what points here */
+    struct sandbox *sandbox;
+    enum connection_state state;
+    int fds[SIDES];
+    uv_poll_t polls[SIDES];
+    bool has_poll[SIDES];
+    int events[SIDES];
+    uv_timer_t timer;
+    unsigned handles;
+
+    struct buf held; /* came from the client and is not let through yet */
+    struct guard guard;
+    struct proxy *proxy;
+    struct flow up;
+    struct flow down;
+    uint64_t counted; /* bytes that the sandbox's count has */
+
+    struct goal goal;
+    uint32_t number; /* of the goal's name */
+    bool has_number;
+    bool is_allowed; /* its end is told */
+    struct resolver_wait *resolution;
+    struct dial *dial;
+    struct question_wait *question;
+
+    unsigned status; /* of a refusal */
+    bool is_failure; /* of the network's, not of the rules' */
+    bool is_answered;
+    char why[GUARD_WHY_SIZE + 240];
+};
+
+/* connection.c */
+void connection_end(struct connection *connection, bool reset);
+/* Nothing more comes from it, or it is not to be reached any more. */
+void connection_leave_server(struct connection *connection);
+void connection_update(struct connection *connection);
+void connection_set_timer(struct connection *connection, uint64_t ms, uv_timer_cb callback);
+/* The server is there: a connected socket, which becomes the connection's. */
+void connection_open(struct connection *connection, int fd);
+/* Read what there is into `held`, at most `most` bytes. The count, 0 at the end, or -errno (-EAGAIN). */
+_must_use_ ssize_t connection_receive(struct connection *connection, size_t most);
+void connection_consume(struct connection *connection, size_t count);
+
+/* reach.c: may it go there, and if so, go. */
+void connection_reach(struct connection *connection);
+
+/* turn_away.c: `status` is the one of HTTP. The connection may be gone when this returns. */
+void connection_turn_away(struct connection *connection, unsigned status, bool is_failure, const char *why);
+void connection_hear_refused(struct connection *connection);
