@@ -380,7 +380,7 @@ def audit() -> None:
     """The log: newest first, page by page, a hash for each record, nothing of a secret."""
     with service("api") as one, sandbox(one) as box:
         for i in range(5):
-            one.shell(box, f"echo {i}")
+            one.shell(box, f"echo {i} {'long ' * 1000}")
         path = f"{V}/sandboxes/{box}/logs"
         everything = one.ok("GET", f"{path}?limit=1000").json["entries"]
         numbers = [entry["number"] for entry in everything]

@@ -110,7 +110,7 @@ void writer_time(struct writer *writer, const char *key, uint64_t ms)
 void writer_json(struct writer *writer, const char *key, const char *json)
 {
     start(writer, key);
-    note(writer, buf_printf(&writer->buf, "%s", json));
+    note(writer, buf_append(&writer->buf, json, strlen(json)));
 }
 
 int writer_end(const struct writer *writer)

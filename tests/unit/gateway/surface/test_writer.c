@@ -62,6 +62,22 @@ TEST(long_base64_has_no_seams)
     writer_release(&writer);
 }
 
+TEST(json_of_any_length)
+{
+    struct writer writer = writer_init(8192);
+    char json[5000];
+
+    memset(json, ' ', sizeof json);
+    json[0] = '[';
+    json[sizeof json - 2] = ']';
+    json[sizeof json - 1] = '\0';
+    writer_json(&writer, NULL, json);
+    assert_int_equal(writer_end(&writer), 0);
+    assert_int_equal(writer.buf.length, sizeof json - 1);
+    assert_memory_equal(writer.buf.data, json, sizeof json - 1);
+    writer_release(&writer);
+}
+
 TEST(what_does_not_fit_is_told_at_the_end)
 {
     struct writer writer = writer_init(8);
@@ -78,6 +94,7 @@ int main(void)
         cmocka_unit_test(everything_there_is),
         cmocka_unit_test(base64_of_any_length),
         cmocka_unit_test(long_base64_has_no_seams),
+        cmocka_unit_test(json_of_any_length),
         cmocka_unit_test(what_does_not_fit_is_told_at_the_end),
     };
 
