@@ -87,6 +87,7 @@ void connection_linger(struct connection *connection)
     connection->pending.length = 0;
     server_remove_ready(connection->server, connection);
     connection->discard_left = LINGER_MOST;
+    connection->linger_ms = connection_now(connection) + LINGER_TIMES * connection_limits(connection)->linger_ms;
     stream_shut(&connection->stream);
     if (connection->has_eof && stream_unsent(&connection->stream) == 0)
         connection_end(connection);
@@ -223,19 +224,30 @@ void connection_request_ended(struct connection *connection)
     connection_continue(connection);
 }
 
+/*
+ * A client that sends all before it reads would lose the answer if the connection were closed meanwhile: the kernel
+ * says RST to what nobody has read, and that throws away what the client has not read (RFC 9112, 9.6).
+ */
+static void drop(struct connection *connection, size_t length)
+{
+    uint64_t deadline_ms = connection_now(connection) + connection_limits(connection)->linger_ms;
+
+    connection->discard_left -= length < connection->discard_left ? length : connection->discard_left;
+    connection->deadline_ms = deadline_ms < connection->linger_ms ? deadline_ms : connection->linger_ms;
+    if (connection->discard_left == 0)
+        connection_end(connection);
+}
+
 static void on_data(struct stream *stream, const uint8_t *data, size_t length)
 {
     struct connection *connection = connection_of(stream);
 
-    if (connection->phase == PHASE_LINGER) {
-        connection->discard_left -= length < connection->discard_left ? length : connection->discard_left;
-        if (connection->discard_left == 0)
-            connection_end(connection);
-    } else if (connection->pending.length > 0 || !takes_input(connection)) {
+    if (connection->phase == PHASE_LINGER)
+        drop(connection, length);
+    else if (connection->pending.length > 0 || !takes_input(connection))
         hold(connection, data, length);
-    } else {
+    else
         process(connection, data, length);
-    }
 }
 
 static void on_stream_end(struct stream *stream, int error)

@@ -37,7 +37,7 @@ struct server_limits {
     uint64_t body_bytes_per_s; /* 512: what a collected body must come with on average after body_silence_ms */
     uint64_t idle_ms;          /* 75 s without a request */
     uint64_t write_stall_ms;   /* 30 s in which the client takes nothing */
-    uint64_t linger_ms;        /* 2 s for the client to read the last answer */
+    uint64_t linger_ms;        /* 2 s for the client to read the last answer, again while it sends; 10 s in all */
     uint64_t tick_ms;          /* 250: how exact all these are */
 };
 

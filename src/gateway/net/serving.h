@@ -16,7 +16,8 @@
 
 enum {
     DISCARD_MOST = 64 << 10,             /* of a body that nobody wants any more */
-    LINGER_MOST = 256 << 10,             /* of input after the last answer */
+    LINGER_MOST = 128 << 20,             /* of input after the last answer */
+    LINGER_TIMES = 5,                    /* as long as the limit for its silences, all of it may take */
     AHEAD_MOST = 2 * STREAM_INPUT_BYTES, /* what may still come after reading was stopped */
     SCRATCH_MOST = 64 << 10,
     TURN_REQUESTS = 16, /* of one connection before the others have their turn */
@@ -30,7 +31,7 @@ enum phase {
     PHASE_BODY,    /* the body is coming */
     PHASE_HANDLER, /* all of the request is here, its answer is not complete */
     PHASE_DISCARD, /* it was answered, the rest of its body is dropped */
-    PHASE_LINGER,  /* the last answer was given; the client may read it in peace */
+    PHASE_LINGER,  /* the last answer was given; what still comes is dropped, so that the client can read it */
     PHASE_CLOSED,
 };
 
@@ -50,6 +51,7 @@ struct connection {
     uint64_t progress_ms;  /* when the client last took something */
     uint64_t sent_before;  /* what it had taken by then */
     uint64_t discard_left; /* bytes */
+    uint64_t linger_ms;    /* when it is over, whatever still comes */
     bool is_processing;
     bool is_ready;    /* has input left that waits for its next turn */
     bool is_greeted;  /* TLS is ready */
