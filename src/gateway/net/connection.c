@@ -130,7 +130,7 @@ void connection_fail(struct connection *connection, unsigned status, const char 
         return;
     }
     if (request != NULL && !request->is_handed) {
-        request_refuse(request, status, NULL, message);
+        exchange_refuse(connection, status, message);
         return;
     }
     if (request != NULL)

@@ -135,6 +135,8 @@ static inline const struct server_limits *connection_limits(const struct connect
 void exchange_event(struct connection *connection, const struct http1_event *event);
 /* The hook has nothing against it. */
 void exchange_admit(struct connection *connection);
+/* Its request, which nobody was given yet, will not be served. */
+void exchange_refuse(struct connection *connection, unsigned status, const char *message);
 
 /* request.c */
 struct request *request_new(struct connection *connection);

@@ -139,6 +139,38 @@ TEST(who_goes_on_sending_is_ended)
     end(serve);
 }
 
+/* What comes of the body until then is neither refused again nor handled after all. */
+TEST(refusals_that_take_their_time)
+{
+    struct serve *serve = calloc(1, sizeof *serve);
+    static char piece[50000];
+
+    assert_non_null(serve);
+    serve->limits = (struct server_limits){.tick_ms = 20, .body_silence_ms = 60};
+    serve->refuses_late = true;
+    serve_start(serve);
+    int large = serve_dial(serve);
+    int slow = serve_dial(serve);
+    serve_send(large, "PUT /bytes HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    serve_send(slow, "PUT /bytes HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nx");
+    for (int i = 0; i < 10; i++) {
+        serve_send(large, "c350\r\n");
+        serve_send_bytes(large, piece, sizeof piece);
+        serve_send(large, "\r\n");
+        (void)usleep(i == 1 ? 0 : 10000);
+    }
+    serve_send(slow, "x");
+    assert_starts(serve_read_all(large, text), "HTTP/1.1 413 ");
+    assert_null(strstr(text, "RESET"));
+    assert_starts(serve_read_all(slow, text), "HTTP/1.1 408 ");
+    assert_int_equal(serve->refused, 2);
+    assert_int_equal(serve->handled, 0);
+    (void)close(large);
+    (void)close(slow);
+    serve_end(serve);
+    free(serve);
+}
+
 TEST(half_closed_clients_get_their_answer)
 {
     struct serve *serve = start_default();
@@ -431,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_body_that_turns_out_too_large),
         cmocka_unit_test(a_refusal_reaches_who_sends_much),
         cmocka_unit_test(who_goes_on_sending_is_ended),
+        cmocka_unit_test(refusals_that_take_their_time),
         cmocka_unit_test(half_closed_clients_get_their_answer),
         cmocka_unit_test(clients_that_vanish),
         cmocka_unit_test(clients_that_vanish_before_they_are_heard),
