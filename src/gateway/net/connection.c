@@ -20,18 +20,20 @@ static struct connection *connection_of(struct stream *stream)
 }
 
 /* Is there nothing to be done for it? Then it may have to make room: slow heads would else keep everybody out. */
-static bool is_evictable(enum phase phase)
+static bool is_evictable(const struct connection *connection, enum phase phase)
 {
-    return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_DISCARD;
+    if (connection->is_refused)
+        return false;
+    return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_DISCARD || phase == PHASE_LINGER;
 }
 
 void connection_set_phase(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
-    if (is_evictable(connection->phase))
+    if (is_evictable(connection, connection->phase))
         TAILQ_REMOVE(&connection->server->idle, connection, idle);
     connection->phase = phase;
     connection->deadline_ms = limit_ms > 0 ? connection_now(connection) + limit_ms : 0;
-    if (is_evictable(phase))
+    if (is_evictable(connection, phase))
         TAILQ_INSERT_TAIL(&connection->server->idle, connection, idle);
 }
 
@@ -76,7 +78,10 @@ void connection_end(struct connection *connection)
         return;
     connection_set_phase(connection, PHASE_CLOSED, 0);
     server_remove_ready(connection->server, connection);
-    connection->server->counts.connections--;
+    if (connection->is_refused)
+        connection->server->refusing--;
+    else
+        connection->server->counts.connections--;
     stream_close(&connection->stream);
     leave_request(connection);
 }
@@ -307,6 +312,19 @@ static bool make_room(struct server *server)
     return true;
 }
 
+/* Tell it, as far as that costs little: a client that only sees its connection end does not know why. */
+static void turn_away(struct connection *connection, bool is_tls)
+{
+    connection->server->counts.connections_refused++;
+    if (!is_tls && connection->server->refusing <= REFUSING_MOST) {
+        request_answer_bad(connection, 503, "there are too many connections");
+        if (connection->phase != PHASE_CLOSED)
+            connection_linger(connection);
+    } else {
+        connection_end(connection);
+    }
+}
+
 void connection_accept(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -327,17 +345,19 @@ void connection_accept(struct listener *listener)
                           &connection->peer);
     TAILQ_INSERT_TAIL(&server->connections, connection, all);
     server->handles++;
-    server->counts.connections++;
+    connection->is_refused = !has_room;
+    server->refusing += !has_room;
+    server->counts.connections += has_room;
     server->counts.connections_total++;
     /* Until TLS is ready, the first byte counts from here. */
     connection_set_phase(connection, PHASE_IDLE,
                          listener->tls != NULL ? server->options.limits.headers_ms : server->options.limits.idle_ms);
-    if (r < 0 || !has_room) {
-        server->counts.connections_refused += !has_room;
+    if (r < 0)
         connection_end(connection);
-        return;
-    }
-    stream_read_start(&connection->stream);
+    else if (!has_room)
+        turn_away(connection, listener->tls != NULL);
+    else
+        stream_read_start(&connection->stream);
 }
 
 /* Has the client taken anything lately of what waits for it? */

@@ -25,7 +25,7 @@ enum before {
 /* Limits and timeouts; server_limits_default() fills in what the comments say. */
 struct server_limits {
     size_t connections_max;    /* 10,000; beyond that the longest one without a request makes room, else the new one is
-                                  closed */
+                                  told 503, or just closed with TLS or beyond 64 of them */
     size_t request_line_bytes; /* 8 KiB: 414 */
     size_t headers_bytes;      /* 32 KiB: 431; also 431 beyond HTTP_HEADERS_MAX of them */
     size_t arena_bytes;        /* 256 KiB per request */

@@ -22,6 +22,7 @@ enum {
     SCRATCH_MOST = 64 << 10,
     TURN_REQUESTS = 16, /* of one connection before the others have their turn */
     OWN_HANDLES = 2,    /* of a server: tick and turn */
+    REFUSING_MOST = 64, /* connections beyond the limit that are told so */
 };
 
 enum phase {
@@ -39,7 +40,7 @@ struct connection {
     struct stream stream;
     struct server *server;
     TAILQ_ENTRY(connection) all;
-    TAILQ_ENTRY(connection) idle; /* where there is nothing to be done for it: IDLE, HEAD, DISCARD */
+    TAILQ_ENTRY(connection) idle; /* where there is nothing to be done for it: IDLE, HEAD, DISCARD, LINGER */
     TAILQ_ENTRY(connection) ready;
     enum phase phase;
     struct peer peer;
@@ -57,6 +58,7 @@ struct connection {
     bool is_greeted;  /* TLS is ready */
     bool must_close;  /* after this answer */
     bool has_eof;     /* the client closed its end */
+    bool is_refused;  /* one too many: not counted among the others */
     bool is_released; /* the stream is closed: only a request keeps it alive */
 };
 
@@ -84,7 +86,8 @@ struct server {
     TAILQ_HEAD(, connection) idle;            /* for which there is nothing to be done, the longest first */
     TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
-    size_t handles; /* of its own and of connections, not yet closed */
+    size_t refusing; /* connections that are being told that there are too many */
+    size_t handles;  /* of its own and of connections, not yet closed */
     char date[HEAD_DATE_SIZE];
     uint8_t random[512];
     size_t random_left;

@@ -404,7 +404,9 @@ TEST(too_many_connections)
     assert_string_equal(serve_read_all(fds[0], text), "");
     serve_eventually(serve->handled == 3);
     fds[4] = serve_dial(serve);
-    assert_string_equal(serve_read_all(fds[4], text), "");
+    serve_send(fds[4], "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    assert_starts(serve_read_all(fds[4], text), "HTTP/1.1 503 ");
+    assert_null(strstr(text, "RESET"));
     struct server_counts counts = server_counts(serve->server);
     assert_int_equal(counts.connections, 3);
     assert_int_equal(counts.connections_evicted, 1);
