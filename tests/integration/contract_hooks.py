@@ -1,7 +1,7 @@
 """What schemathesis can't know: ids of things that are really there, for requests whose ids have the right shape.
 
-Loaded by schemathesis (SCHEMATHESIS_HOOKS), which test_contract.py starts with HUTCH_URL and HUTCH_API_KEY. What a request
-may spoil (it is destroyed, killed, paused) is made for that request alone.
+Loaded by schemathesis (SCHEMATHESIS_HOOKS), which test_contract.py starts with HUTCH_URL and HUTCH_API_KEY. What a
+request may spoil (it is destroyed, killed) is made for that request alone.
 """
 
 import functools

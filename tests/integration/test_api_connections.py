@@ -83,10 +83,10 @@ def ended(connections: list[socket.socket], seconds: float) -> int:
 
 @case
 def idle() -> None:
-    """10,000 idle connections: little memory each, /healthz as quick as ever, and all are closed when their time is over."""
+    """10,000 idle connections: little memory each, /healthz as quick as ever, all are closed when their time is over."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (MANY + 200, max(MANY + 200, limit[1])))
-    with service("connections", HUTCH_SERVER_IDLE_TIMEOUT_SECONDS="20" if SANITIZED else "10") as one:
+    with service("connections", HUTCH_SERVER_IDLE_TIMEOUT_SECONDS="15" if SANITIZED else "6") as one:
         alone = healthz(one)
         before = memory(one)
         with dialled(one, MANY - 1) as connections:
@@ -94,7 +94,10 @@ def idle() -> None:
             each = (memory(one) - before) / MANY
             check(SANITIZED or each < 4096, f"{each:.0f} bytes for an idle connection")
             beside = healthz(one)
-            check(beside < 3 * alone + 0.005, f"/healthz took {alone * 1000:.2f} ms alone, {beside * 1000:.2f} ms beside them")
+            check(
+                beside < 3 * alone + 0.005,
+                f"/healthz took {alone * 1000:.2f} ms alone, {beside * 1000:.2f} ms beside them",
+            )
             check(metric(one, "hutch_loop_stall_seconds_max") < 0.5, "the loop was held up")
             equal("none was closed early", metric(one, "hutch_connections_evicted_total"), 0)
             equal("all are closed in the end", ended(connections, 40), MANY - 1)
@@ -103,7 +106,7 @@ def idle() -> None:
 
 @case
 def one_too_many() -> None:
-    """Beyond the limit the longest idle one makes room; when all are busy the next is told so, and later there is room."""
+    """Beyond the limit the longest idle one makes room; when all are busy the next is told so; later there is room."""
     with service("connections", HUTCH_SERVER_MAX_CONNECTIONS="20") as one, sandbox(one) as box:
         with dialled(one, 20) as connections:
             equal("room is made", one.call("GET", "/healthz", key=None).status, 200)
@@ -204,7 +207,7 @@ def pipelined() -> None:
 
 @case
 def smuggled() -> None:
-    """Requests whose end two programs could see in different places are refused, and what is hidden in them is not heard."""
+    """Requests whose end could be seen in two places are refused, and what is hidden in them is not heard."""
     hidden = f"GET {V}/sandboxes HTTP/1.1\r\n{WITH_KEY}X-Request-ID: hidden\r\n\r\n"
     size = len(hidden)
     lengths = (
@@ -228,7 +231,16 @@ def smuggled() -> None:
         "X: 1\nTransfer-Encoding: chunked\r\n",
         "X: 1\r Transfer-Encoding: chunked\r\n",
     )
-    chunks = ("0;\n\r\n", "0\r\n\n", "+0\r\n\r\n", "0x0\r\n\r\n", " 0\r\n\r\n", "-1\r\n\r\n", "1\r\nxx\r\n0\r\n\r\n", "1\r\nx0\r\n\r\n")
+    chunks = (
+        "0;\n\r\n",
+        "0\r\n\n",
+        "+0\r\n\r\n",
+        "0x0\r\n\r\n",
+        " 0\r\n\r\n",
+        "-1\r\n\r\n",
+        "1\r\nxx\r\n0\r\n\r\n",
+        "1\r\nx0\r\n\r\n",
+    )
     head = f"POST {V}/sandboxes HTTP/1.1\r\n{WITH_KEY}Content-Type: application/json\r\n"
     with service("connections") as one:
         tries = [f"{head}{length}\r\n0\r\n\r\n{hidden}" for length in lengths]
