@@ -83,7 +83,7 @@ def ended(connections: list[socket.socket], seconds: float) -> int:
 
 @case
 def idle() -> None:
-    """10,000 idle connections: little memory each, /healthz as quick as ever, all are closed when their time is over."""
+    """10,000 idle connections: little memory each, /healthz as quick as ever, all closed when their time is over."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (MANY + 200, max(MANY + 200, limit[1])))
     with service("connections", HUTCH_SERVER_IDLE_TIMEOUT_SECONDS="15" if SANITIZED else "6") as one:

@@ -76,7 +76,7 @@ def small_disk(path: pathlib.Path) -> Iterator[None]:
 
 @case
 def full() -> None:
-    """A full disk: what can't be recorded is 503 and not done, /health says so; with room it goes on, nothing is lost."""
+    """A full disk: what can't be recorded is 503 and not done, /health says so; with room it goes on, none is lost."""
     with small_disk(place() / "full"), service("full") as one:
         box = one.create()
         one.shell(box, "echo before")
