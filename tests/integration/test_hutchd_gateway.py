@@ -118,7 +118,7 @@ def standard_error() -> None:
         contains("its log", one.log, "program=hutch-gateway")
         # All of it is there before the gateway is said to be ready.
         check(one.log.index("admin password") < one.log.index("event=ready"), one.log)
-    with daemon(stand_in="noisy") as one:
+    with daemon("server: {drain_seconds: 0}\n", stand_in="noisy") as one:
         one.wait_report("done")
         outcomes = dict(line.split(" ", 1) for line in one.report() if line.count(" ") == 1)
         equal("reading it", outcomes["read"], "EBADF")
