@@ -19,13 +19,16 @@ FUZZ_SECONDS ?= 60
 BUILD := build
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-vm run test test-unit test-integration test-adversarial test-tsan test-fault test-vm bench bench-peers fuzz lint install clean
+.PHONY: build setup setup-vm setup-contract run test test-unit test-integration test-adversarial test-tsan test-fault test-vm bench bench-peers fuzz lint install clean
 
 setup:
 	@tools/setup
 
 setup-vm: | setup
 	@tools/setup vm
+
+setup-contract: | setup
+	@tools/setup contract
 
 build: | setup
 	@test -f $(BUILD)/build.ninja || cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
@@ -47,13 +50,13 @@ build-fuzz: | setup
 run: build
 	@tools/demo $(BUILD)
 
-test: build build-asan setup-vm
+test: build build-asan setup-vm setup-contract
 	@tools/test $(BUILD) $(BUILD)/asan
 
 test-unit: build build-asan
 	@tools/test --label 'unit|fuzz' $(BUILD) $(BUILD)/asan
 
-test-integration: build
+test-integration: build setup-contract
 	@tools/test --label integration $(BUILD)
 
 test-adversarial: build build-asan

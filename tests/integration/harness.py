@@ -346,10 +346,14 @@ def main() -> None:
     wanted = [function for function in _cases if len(sys.argv) < 2 or function.__name__ in sys.argv[1:]]
     for number, function in enumerate(wanted, 1):
         name = " ".join((function.__doc__ or function.__name__).split()).rstrip(".")
+        began = time.monotonic()
         held, comment = _try(function)
+        took = time.monotonic() - began
         print(
             f"{'ok' if held else 'not ok'} {number} - {name}{' # ' + comment if held and comment else ''}", flush=True
         )
+        if took > 1:
+            print(f"# {took:.1f} s", flush=True)
         if not held:
             failures += 1
             print("\n".join(f"# {line}" for line in comment.splitlines()), flush=True)

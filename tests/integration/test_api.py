@@ -97,6 +97,8 @@ def life() -> None:
         equal("explicit over profile", (limits["memory_mb"], limits["cpu"]), (200, 0.75))
         equal("profile over default", (limits["max_processes"], limits["timeout_seconds"]), (64, 120))
         check(box["expires_at"] > box["created_at"], "it expires later")
+        for name in ("created_at", "expires_at"):
+            check(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", box[name]), f"{name} is {box[name]}")
         result = one.shell(box["id"], "cat a.txt; od -An -tu1 d/b.bin | tail -1; echo $COLOUR; id -u")
         equal("files and environment", result["stdout"].split(), ["text", *map(str, range(240, 256)), "red", "65534"])
         equal("blocked", one.tool(box["id"], "shell_exec", command="echo forbidden-word").code, "command_blocked")
@@ -254,6 +256,9 @@ def tools() -> None:
             equal("bytes", one.tool(box, "file_read", path="b", encoding="base64").json["result"]["content"], "AP8=")
             equal("mode", one.shell(box, "./run.sh")["stdout"], "ran\n")
             entries = one.tool(box, "file_list", recursive=True).json["result"]["entries"]
+            large = "x" * (31 << 20)
+            wrote = one.tool(box, "file_write", path="/tmp/large", content=large).json["result"]
+            equal("a body of nearly 32 MiB", wrote["bytes_written"], len(large))
             found = {entry["path"]: (entry["type"], entry["size"], entry["mode"]) for entry in entries}
             equal("listed", found["d/x.txt"], ("file", 10, "0644"))
             equal("folder", found["d"][0], "directory")
@@ -388,7 +393,7 @@ def audit() -> None:
     """The log: newest first, page by page, a hash for each record, nothing of a secret."""
     with service("api") as one, sandbox(one) as box:
         for i in range(5):
-            one.shell(box, f"echo {i}")
+            one.shell(box, f"echo {i} {'long ' * 1000}")
         path = f"{V}/sandboxes/{box}/logs"
         everything = one.ok("GET", f"{path}?limit=1000").json["entries"]
         numbers = [entry["number"] for entry in everything]

@@ -39,13 +39,15 @@ def body_for(method: str) -> dict:
 
 @case
 def matrix() -> None:
-    """No, wrong and revoked credentials on every route; every scope on every route."""
+    """No, wrong, expired and revoked credentials on every route; every scope on every route."""
     with service("auth") as one:
+        expired = one.new_key("admin", expires_in_seconds=1)
         box = one.create()
         run = one.start_exec(box, command="sleep 100")
         made = one.ok("POST", f"{V}/keys", {"name": "gone", "scope": "admin"}, 201).json
         one.ok("DELETE", f"{V}/keys/{made['id']}", status=204)
         keys = {scope: one.new_key(scope) for scope in ("run", "read")}
+        eventually("it has expired", lambda: one.call("GET", f"{V}/tools", key=expired).status == 401)
         for method, pattern, access in routes():
             path = filled(pattern, box, run)
             for what, headers in {
@@ -54,6 +56,7 @@ def matrix() -> None:
                 "empty": {"Authorization": "Bearer "},
                 "wrong key header": {"X-API-Key": "wrong-" * 5},
                 "revoked": {"Authorization": f"Bearer {made['secret']}"},
+                "expired": {"Authorization": f"Bearer {expired}"},
                 "another scheme": {"Authorization": f"Digest {KEY}"},
                 "another user": {"Authorization": "Basic " + base64.b64encode(b"root:x").decode()},
             }.items():

@@ -1,44 +1,30 @@
 #!/usr/bin/env python3
-"""hutch run behaves like the command it runs: status, streams, environment, signals."""
+"""hutch run behaves like the command it runs: status, environment, arguments, users, times; --json and --stats."""
 
-import hashlib
 import json
 import os
 import pathlib
-import pty
 import re
 import resource
-import select
-import signal
 import shutil
+import signal
 import subprocess
-import termios
-import time
 
 from harness import (
     HUTCH,
     NOBODY,
-    SLOWNESS,
-    Failed,
     case,
     check,
     contains,
     environment,
     equal,
-    eventually,
-    finish,
     folder,
     main,
     payload,
-    payload_words,
     payloads_with,
     quick,
     run,
-    start,
-    start_payload,
     state,
-    take_terminal,
-    wait_ready,
 )
 
 MIB = 1 << 20
@@ -165,111 +151,6 @@ def stats() -> None:
 
 
 @case
-def binary_streams() -> None:
-    "5 MB of random bytes go in and come out unchanged"
-    data = os.urandom(5_000_000)
-    result = payload("copy", stdin=data)
-    equal("status", result.status, 0)
-    equal("sha256", hashlib.sha256(result.out).hexdigest(), hashlib.sha256(data).hexdigest())
-    equal("stderr", result.err, "5000000\n")
-
-
-@case
-def separate_streams() -> None:
-    "stdout and stderr are two streams, each whole and in order"
-    script = "i=0; while [ $i -lt 20000 ]; do echo o$i; echo e$i >&2; i=$((i+1)); done"
-    result = run("--", "sh", "-c", script)
-    equal("stdout", result.lines, [f"o{i}" for i in range(20000)])
-    equal("stderr", result.err.splitlines(), [f"e{i}" for i in range(20000)])
-
-
-@case
-def unread_stdin() -> None:
-    "a command that does not read its input ends all the same"
-    result = run("--", "head", "-c", "10", stdin=b"0123456789" * 500_000)
-    equal("result", (result.status, result.out), (0, b"0123456789"))
-    result = payload("exit", "3", stdin=b"x" * 5_000_000)
-    equal("status", result.status, 3)
-
-
-@case
-def quiet_stdin() -> None:
-    "a command ends although nobody closes its input"
-    process = start_payload("exit", "4")
-    equal("status", process.wait(20), 4)
-    finish(process)
-
-
-@case
-def closed_stdin() -> None:
-    "with stdin closed the command reads nothing"
-    result = run("--", "sh", "-c", "cat; echo end", preexec_fn=lambda: os.close(0))
-    equal("result", (result.status, result.out, result.err), (0, b"end\n", ""))
-
-
-@case
-def closed_outputs() -> None:
-    "with stdout or stderr closed nothing of Hutch's own gets their numbers"
-    for fd, ours in ((1, "err"), (2, "out")):
-        result = run("--", "sh", "-c", "echo out; echo err >&2; exit 3", preexec_fn=lambda fd=fd: os.close(fd))
-        equal(f"{fd} closed", (result.status, result.out.decode() + result.err), (3, f"{ours}\n"))
-    result = run("--", "sh", "-c", "exit 4", preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)])
-    equal("all closed", result.status, 4)
-
-
-@case
-def reader_goes_away() -> None:
-    "a reader that goes away ends the command with SIGPIPE, quickly"
-    began = time.monotonic()
-    process = start("--", "yes")
-    equal("first line", process.stdout.readline(), b"y\n")
-    process.stdout.close()
-    equal("status", process.wait(20), 128 + signal.SIGPIPE)
-    quick("it", time.monotonic() - began, 5)
-    process.stdin.close()
-    equal("stderr", process.stderr.read(), b"")
-    process.stderr.close()
-
-
-@case
-def stderr_reader_goes_away() -> None:
-    "the same for stderr, while stdout goes on"
-    process = start("--", "sh", "-c", "trap '' PIPE; while echo line >&2; do sleep 0.01; done; echo refused")
-    equal("first line", process.stderr.readline(), b"line\n")
-    process.stderr.close()
-    process.stderr = None
-    equal("stdout", finish(process).out, b"refused\n")
-
-
-@case
-def slow_reader() -> None:
-    "a slow reader loses no byte"
-    process = start_payload("lines", "300000")
-    data = b""
-    while part := os.read(process.stdout.fileno(), 200_000):
-        data += part
-        if len(data) < MIB:
-            time.sleep(0.02)
-    equal("status", finish(process).status, 0)
-    equal("lines", data, b"".join(b"%d\n" % i for i in range(300000)))
-
-
-@case
-def late_reader() -> None:
-    "what the command wrote last waits for a reader, whatever the terminal's window does meanwhile"
-    process = start_payload("bytes", "190000", "late-reader")
-    # Before it has started there is none of it either.
-    eventually("the command writes", lambda: bool(select.select([process.stdout], [], [], 0)[0]))
-    eventually("the command has ended", lambda: not payloads_with("late-reader"))
-    for number in (signal.SIGWINCH, signal.SIGUSR1, signal.SIGCONT):
-        process.send_signal(number)
-        time.sleep(0.05)
-    result = finish(process)
-    equal("bytes", len(result.out), 190000)
-    equal("status", result.status, 0)
-
-
-@case
 def environment_from_nothing() -> None:
     "the environment is built from nothing"
     result = run("--", "/usr/bin/env", env=environment(SECRET="x", LD_PRELOAD="", TERM="xterm"))
@@ -368,167 +249,6 @@ def long_arguments_and_failure() -> None:
         result = run("--dir", f"{place}:/usr/no-such-folder", "--", "true", *words, preexec_fn=unlimited_stack)
         equal("status", result.status, 125)
         contains(f"message with {len(words)} arguments", result.err, "step attach", "/usr/no-such-folder")
-
-
-@case
-def interrupt() -> None:
-    "SIGINT, SIGTERM, SIGHUP and SIGQUIT to hutch reach the command"
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        process = start_payload("sleep", "60")
-        wait_ready(process)
-        process.send_signal(number)
-        result = finish(process)
-        equal(f"signal {number}", (result.status, result.err), (128 + number, ""))
-
-
-@case
-def signals_pass() -> None:
-    "SIGUSR1, SIGUSR2 and SIGINT can be handled by the command; a pipeline gets them all"
-    process = start_payload("signals")
-    wait_ready(process)
-    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT, signal.SIGTERM):
-        process.send_signal(number)
-        equal("received", process.stdout.readline(), b"%d\n" % number)
-    equal("status", finish(process).status, 0)
-    process = start(
-        "--",
-        "sh",
-        "-c",
-        "trap 'wait; exit 9' USR1; (trap 'echo below; exit' USR1; echo ready; "
-        "while :; do sleep 0.05; done) & while :; do sleep 0.05; done",
-    )
-    wait_ready(process)
-    process.send_signal(signal.SIGUSR1)
-    result = finish(process)
-    equal("the whole group", (result.status, result.out), (9, b"below\n"))
-
-
-@case
-def ignored_signals() -> None:
-    "what the caller ignores, as nohup does, does not reach the command"
-    process = start_payload("sleep", "1", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    wait_ready(process)
-    process.send_signal(signal.SIGHUP)
-    equal("status", finish(process).status, 0)
-
-
-@case
-def ignored_children() -> None:
-    "a caller that ignores SIGCHLD gets its result like any other"
-    result = payload("exit", "6", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-    equal("result", (result.status, result.err), (6, ""))
-    quick("it", result.seconds, 5)
-
-
-def state_of(pid: int) -> str:
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return file.read().rsplit(") ", 1)[1][0]
-
-
-@case
-def stop_and_continue() -> None:
-    "SIGTSTP stops hutch and the command, SIGCONT lets both go on"
-    process = start_payload("tick", "1000", "stop-and-continue")
-    equal("ticks", process.stdout.readline(), b"0\n")
-    inner = payloads_with("stop-and-continue")
-    equal("one payload", len(inner), 1)
-    process.send_signal(signal.SIGTSTP)
-    eventually("hutch is stopped", lambda: state_of(process.pid) == "T")
-    eventually("the command is stopped", lambda: state_of(inner[0]) == "T")
-    process.send_signal(signal.SIGCONT)
-    eventually("the command goes on", lambda: state_of(inner[0]) in "SR")
-    process.send_signal(signal.SIGTERM)
-    result = finish(process)
-    equal("status", result.status, 128 + signal.SIGTERM)
-    equal("nothing is lost", result.lines, [str(i) for i in range(1, len(result.lines) + 1)])
-
-
-def in_terminal(*words: str) -> tuple[subprocess.Popen, int]:
-    """hutch run WORDS... as the foreground of a terminal of its own, and the terminal's other end."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [HUTCH, "run", *words], stdin=slave, stdout=slave, stderr=slave, env=environment(), preexec_fn=take_terminal
-    )
-    os.close(slave)
-    return process, master
-
-
-def read_until(master: int, word: bytes, seconds: float = 20) -> bytes:
-    data = b""
-    while word not in data:
-        if not select.select([master], [], [], seconds * SLOWNESS)[0]:
-            raise Failed(f"the terminal shows {data!r}, not {word!r}")
-        try:
-            data += os.read(master, 4096)
-        except OSError:
-            break
-    return data
-
-
-@case
-def ctrl_c() -> None:
-    "Ctrl-C in a terminal ends the command with 130"
-    process, master = in_terminal(*payload_words("sleep", "60"))
-    read_until(master, b"ready")
-    os.write(master, b"\x03")
-    equal("status", process.wait(20), 130)
-    os.close(master)
-
-
-@case
-def typing() -> None:
-    "what is typed arrives line by line, and Ctrl-D ends it"
-    process, master = in_terminal("--", "sh", "-c", "while read x; do echo got-$x; done; echo over")
-    os.write(master, b"one\n")
-    read_until(master, b"got-one")
-    os.write(master, b"\x04")
-    read_until(master, b"over")
-    equal("status", process.wait(20), 0)
-    os.close(master)
-
-
-@case
-def background() -> None:
-    "in the background of a terminal hutch is not stopped for reading it"
-    master, slave = pty.openpty()
-    script = f"set -m; {HUTCH} run -- sh -c 'sleep 0.2; echo done' & wait $!; echo status $?"
-    process = subprocess.Popen(
-        ["bash", "-c", script],
-        stdin=slave,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        preexec_fn=take_terminal,
-    )
-    os.close(slave)
-    os.write(master, b"typed\n")
-    try:
-        out = process.communicate(timeout=20)[0]
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise Failed("it was stopped") from None
-    equal("output", out, b"done\nstatus 0\n")
-    os.close(master)
-
-
-@case
-def terminal_unchanged() -> None:
-    "the terminal is as it was: its settings, and no typed-in characters of the command's"
-    process, master = in_terminal("--", "sh", "-c", "stty raw -echo; stty sane; echo ready")
-    before = termios.tcgetattr(master)
-    read_until(master, b"ready")
-    process.wait(20)
-    equal("settings", termios.tcgetattr(master), before)
-    os.close(master)
-
-
-@case
-def full_disk_outside() -> None:
-    "output that can't be written is told, with 125"
-    with open("/dev/full", "wb") as full:
-        result = run("--", "echo", "hi", stdout=full)
-    equal("status", result.status, 125)
-    contains("message", result.err, "hutch: writing standard output: No space left on device")
 
 
 @case

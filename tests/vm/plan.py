@@ -13,7 +13,7 @@ NOWHERE = "integration-links"
 ELSEWHERE = {
     NOWHERE: "looks at how the programs were linked, which no kernel changes",
     "unit-gateway-.*|fuzz-.*": "of what no kernel changes",
-    "integration-(api.*|engine)": "takes minutes in emulation; --only runs it",
+    "integration-(api.*|contract|engine)": "takes minutes in emulation; --only runs it",
 }
 
 

@@ -20,18 +20,20 @@ static struct connection *connection_of(struct stream *stream)
 }
 
 /* Is there nothing to be done for it? Then it may have to make room: slow heads would else keep everybody out. */
-static bool is_evictable(enum phase phase)
+static bool is_evictable(const struct connection *connection, enum phase phase)
 {
-    return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_DISCARD;
+    if (connection->is_refused)
+        return false;
+    return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_DISCARD || phase == PHASE_LINGER;
 }
 
 void connection_set_phase(struct connection *connection, enum phase phase, uint64_t limit_ms)
 {
-    if (is_evictable(connection->phase))
+    if (is_evictable(connection, connection->phase))
         TAILQ_REMOVE(&connection->server->idle, connection, idle);
     connection->phase = phase;
     connection->deadline_ms = limit_ms > 0 ? connection_now(connection) + limit_ms : 0;
-    if (is_evictable(phase))
+    if (is_evictable(connection, phase))
         TAILQ_INSERT_TAIL(&connection->server->idle, connection, idle);
 }
 
@@ -76,7 +78,10 @@ void connection_end(struct connection *connection)
         return;
     connection_set_phase(connection, PHASE_CLOSED, 0);
     server_remove_ready(connection->server, connection);
-    connection->server->counts.connections--;
+    if (connection->is_refused)
+        connection->server->refusing--;
+    else
+        connection->server->counts.connections--;
     stream_close(&connection->stream);
     leave_request(connection);
 }
@@ -87,6 +92,7 @@ void connection_linger(struct connection *connection)
     connection->pending.length = 0;
     server_remove_ready(connection->server, connection);
     connection->discard_left = LINGER_MOST;
+    connection->linger_ms = connection_now(connection) + LINGER_TIMES * connection_limits(connection)->linger_ms;
     stream_shut(&connection->stream);
     if (connection->has_eof && stream_unsent(&connection->stream) == 0)
         connection_end(connection);
@@ -129,7 +135,7 @@ void connection_fail(struct connection *connection, unsigned status, const char 
         return;
     }
     if (request != NULL && !request->is_handed) {
-        request_refuse(request, status, NULL, message);
+        exchange_refuse(connection, status, message);
         return;
     }
     const struct server_options *options = &connection->server->options;
@@ -226,19 +232,30 @@ void connection_request_ended(struct connection *connection)
     connection_continue(connection);
 }
 
+/*
+ * A client that sends all before it reads would lose the answer if the connection were closed meanwhile: the kernel
+ * says RST to what nobody has read, and that throws away what the client has not read (RFC 9112, 9.6).
+ */
+static void drop(struct connection *connection, size_t length)
+{
+    uint64_t deadline_ms = connection_now(connection) + connection_limits(connection)->linger_ms;
+
+    connection->discard_left -= length < connection->discard_left ? length : connection->discard_left;
+    connection->deadline_ms = deadline_ms < connection->linger_ms ? deadline_ms : connection->linger_ms;
+    if (connection->discard_left == 0)
+        connection_end(connection);
+}
+
 static void on_data(struct stream *stream, const uint8_t *data, size_t length)
 {
     struct connection *connection = connection_of(stream);
 
-    if (connection->phase == PHASE_LINGER) {
-        connection->discard_left -= length < connection->discard_left ? length : connection->discard_left;
-        if (connection->discard_left == 0)
-            connection_end(connection);
-    } else if (connection->pending.length > 0 || !takes_input(connection)) {
+    if (connection->phase == PHASE_LINGER)
+        drop(connection, length);
+    else if (connection->pending.length > 0 || !takes_input(connection))
         hold(connection, data, length);
-    } else {
+    else
         process(connection, data, length);
-    }
 }
 
 static void on_stream_end(struct stream *stream, int error)
@@ -298,6 +315,19 @@ static bool make_room(struct server *server)
     return true;
 }
 
+/* Tell it, as far as that costs little: a client that only sees its connection end does not know why. */
+static void turn_away(struct connection *connection, bool is_tls)
+{
+    connection->server->counts.connections_refused++;
+    if (!is_tls && connection->server->refusing <= REFUSING_MOST) {
+        request_answer_bad(connection, 503, "there are too many connections");
+        if (connection->phase != PHASE_CLOSED)
+            connection_linger(connection);
+    } else {
+        connection_end(connection);
+    }
+}
+
 void connection_accept(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -318,17 +348,19 @@ void connection_accept(struct listener *listener)
                           &connection->peer);
     TAILQ_INSERT_TAIL(&server->connections, connection, all);
     server->handles++;
-    server->counts.connections++;
+    connection->is_refused = !has_room;
+    server->refusing += !has_room;
+    server->counts.connections += has_room;
     server->counts.connections_total++;
     /* Until TLS is ready, the first byte counts from here. */
     connection_set_phase(connection, PHASE_IDLE,
                          listener->tls != NULL ? server->options.limits.headers_ms : server->options.limits.idle_ms);
-    if (r < 0 || !has_room) {
-        server->counts.connections_refused += !has_room;
+    if (r < 0)
         connection_end(connection);
-        return;
-    }
-    stream_read_start(&connection->stream);
+    else if (!has_room)
+        turn_away(connection, listener->tls != NULL);
+    else
+        stream_read_start(&connection->stream);
 }
 
 /* Has the client taken anything lately of what waits for it? */

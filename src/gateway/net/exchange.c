@@ -133,6 +133,14 @@ void exchange_admit(struct connection *connection)
         begin_body(connection);
 }
 
+void exchange_refuse(struct connection *connection, unsigned status, const char *message)
+{
+    /* The refusal may be answered later: until then the rest of the body has to wait, or it would be refused again. */
+    if (connection->phase == PHASE_BODY)
+        connection_set_phase(connection, PHASE_HANDLER, 0);
+    request_refuse(connection->request, status, NULL, message);
+}
+
 /* 0, -ENOBUFS when it is too large, -ENOMEM. */
 static int collect(struct request *request, const uint8_t *data, size_t length)
 {
@@ -159,9 +167,9 @@ static void on_body(struct connection *connection, const uint8_t *data, size_t l
     if (request->route->body != ROUTE_STREAM) {
         int r = collect(request, data, length);
         if (r == -ENOBUFS)
-            request_refuse(request, 413, NULL, "the body is too large");
+            exchange_refuse(connection, 413, "the body is too large");
         else if (r < 0)
-            request_refuse(request, 503, NULL, "there is no memory for the body");
+            exchange_refuse(connection, 503, "there is no memory for the body");
     } else if (request->body_received > request->route->body_cap) {
         connection_fail(connection, 413, "the body is too large");
     } else if (request->events != NULL && request->events->body != NULL) {

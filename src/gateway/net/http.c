@@ -4,8 +4,9 @@
 #include <strings.h>
 
 static const char *const method_names[METHOD_COUNT] = {
-    [METHOD_NONE] = "",   [METHOD_GET] = "GET",     [METHOD_HEAD] = "HEAD",     [METHOD_POST] = "POST",
-    [METHOD_PUT] = "PUT", [METHOD_PATCH] = "PATCH", [METHOD_DELETE] = "DELETE", [METHOD_OPTIONS] = "OPTIONS",
+    [METHOD_NONE] = "",         [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",
+    [METHOD_POST] = "POST",     [METHOD_PUT] = "PUT",         [METHOD_PATCH] = "PATCH",
+    [METHOD_DELETE] = "DELETE", [METHOD_OPTIONS] = "OPTIONS", [METHOD_TRACE] = "TRACE",
 };
 
 static const struct {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The methods we serve. Every other one is 501. */
+/* The methods we know. Every other one is 501. */
 enum http_method {
     METHOD_NONE = 0,
     METHOD_GET,
@@ -18,6 +18,7 @@ enum http_method {
     METHOD_PATCH,
     METHOD_DELETE,
     METHOD_OPTIONS,
+    METHOD_TRACE, /* no path takes it: it would show a page the credentials that its browser adds */
     METHOD_COUNT, /* how many there are */
 };
 

@@ -217,7 +217,7 @@ static int add_row(struct router *router, const struct route *route, struct erro
     if (row->names == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "making the router");
     router->count++;
-    if (route->method <= METHOD_NONE || route->method >= METHOD_COUNT || route->handle == NULL || !compile(row))
+    if (route->method <= METHOD_NONE || route->method >= METHOD_TRACE || route->handle == NULL || !compile(row))
         return error_set(err, ERROR_INVALID, 0, "route %s %s is malformed", http_method_name(route->method),
                          route->pattern);
     return 0;

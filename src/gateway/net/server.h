@@ -25,7 +25,7 @@ enum before {
 /* Limits and timeouts; server_limits_default() fills in what the comments say. */
 struct server_limits {
     size_t connections_max;    /* 10,000; beyond that the longest one without a request makes room, else the new one is
-                                  closed */
+                                  told 503, or just closed with TLS or beyond 64 of them */
     size_t request_line_bytes; /* 8 KiB: 414 */
     size_t headers_bytes;      /* 32 KiB: 431; also 431 beyond HTTP_HEADERS_MAX of them */
     size_t arena_bytes;        /* 256 KiB per request */
@@ -37,7 +37,7 @@ struct server_limits {
     uint64_t body_bytes_per_s; /* 512: what a collected body must come with on average after body_silence_ms */
     uint64_t idle_ms;          /* 75 s without a request */
     uint64_t write_stall_ms;   /* 30 s in which the client takes nothing */
-    uint64_t linger_ms;        /* 2 s for the client to read the last answer */
+    uint64_t linger_ms;        /* 2 s for the client to read the last answer, again while it sends; 10 s in all */
     uint64_t tick_ms;          /* 250: how exact all these are */
 };
 

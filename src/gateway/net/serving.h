@@ -16,11 +16,13 @@
 
 enum {
     DISCARD_MOST = 64 << 10,             /* of a body that nobody wants any more */
-    LINGER_MOST = 256 << 10,             /* of input after the last answer */
+    LINGER_MOST = 128 << 20,             /* of input after the last answer */
+    LINGER_TIMES = 5,                    /* as long as the limit for its silences, all of it may take */
     AHEAD_MOST = 2 * STREAM_INPUT_BYTES, /* what may still come after reading was stopped */
     SCRATCH_MOST = 64 << 10,
     TURN_REQUESTS = 16, /* of one connection before the others have their turn */
     OWN_HANDLES = 2,    /* of a server: tick and turn */
+    REFUSING_MOST = 64, /* connections beyond the limit that are told so */
 };
 
 enum phase {
@@ -30,7 +32,7 @@ enum phase {
     PHASE_BODY,    /* the body is coming */
     PHASE_HANDLER, /* all of the request is here, its answer is not complete */
     PHASE_DISCARD, /* it was answered, the rest of its body is dropped */
-    PHASE_LINGER,  /* the last answer was given; the client may read it in peace */
+    PHASE_LINGER,  /* the last answer was given; what still comes is dropped, so that the client can read it */
     PHASE_CLOSED,
 };
 
@@ -38,7 +40,7 @@ struct connection {
     struct stream stream;
     struct server *server;
     TAILQ_ENTRY(connection) all;
-    TAILQ_ENTRY(connection) idle; /* where there is nothing to be done for it: IDLE, HEAD, DISCARD */
+    TAILQ_ENTRY(connection) idle; /* where there is nothing to be done for it: IDLE, HEAD, DISCARD, LINGER */
     TAILQ_ENTRY(connection) ready;
     enum phase phase;
     struct peer peer;
@@ -50,11 +52,13 @@ struct connection {
     uint64_t progress_ms;  /* when the client last took something */
     uint64_t sent_before;  /* what it had taken by then */
     uint64_t discard_left; /* bytes */
+    uint64_t linger_ms;    /* when it is over, whatever still comes */
     bool is_processing;
     bool is_ready;    /* has input left that waits for its next turn */
     bool is_greeted;  /* TLS is ready */
     bool must_close;  /* after this answer */
     bool has_eof;     /* the client closed its end */
+    bool is_refused;  /* one too many: not counted among the others */
     bool is_released; /* the stream is closed: only a request keeps it alive */
 };
 
@@ -82,7 +86,8 @@ struct server {
     TAILQ_HEAD(, connection) idle;            /* for which there is nothing to be done, the longest first */
     TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
-    size_t handles; /* of its own and of connections, not yet closed */
+    size_t refusing; /* connections that are being told that there are too many */
+    size_t handles;  /* of its own and of connections, not yet closed */
     char date[HEAD_DATE_SIZE];
     uint8_t random[512];
     size_t random_left;
@@ -133,6 +138,8 @@ static inline const struct server_limits *connection_limits(const struct connect
 void exchange_event(struct connection *connection, const struct http1_event *event);
 /* The hook has nothing against it. */
 void exchange_admit(struct connection *connection);
+/* Its request, which nobody was given yet, will not be served. */
+void exchange_refuse(struct connection *connection, unsigned status, const char *message);
 
 /* request.c */
 struct request *request_new(struct connection *connection);

@@ -120,6 +120,22 @@ int call_query_number(struct call *call, const char *name, uint64_t least, uint6
     return 0;
 }
 
+int call_last_event(struct call *call, uint64_t *number)
+{
+    const char *text = request_header(call->request, "Last-Event-ID");
+    uint64_t value;
+
+    if (text == NULL)
+        return 0;
+    if (parse_u64(text, &value) < 0 || value > INT64_MAX) {
+        call_refuse(call, 400, "invalid_request", "Last-Event-ID: must be the id of an event");
+        return -EINVAL;
+    }
+    if (request_query(call->request, "after") == NULL)
+        *number = value;
+    return 0;
+}
+
 int call_query_switch(struct call *call, const char *name, bool *value)
 {
     const char *text = request_query(call->request, name);

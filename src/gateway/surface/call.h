@@ -85,6 +85,9 @@ bool call_has_exec(struct call *call);
 _must_use_ int call_query_number(struct call *call, const char *name, uint64_t least, uint64_t most, uint64_t *number);
 _must_use_ int call_query_switch(struct call *call, const char *name, bool *value);
 
+/* The event a client saw last, by Last-Event-ID, in the same way; `after` in the query goes before it. */
+_must_use_ int call_last_event(struct call *call, uint64_t *number);
+
 /* Refuse any query parameter that is not among these, up to NULL. */
 _must_use_ int call_query_only(struct call *call, const char *const *names);
 

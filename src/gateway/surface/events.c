@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { EVENT_BYTES = 4096, ID_TEXT = 24 };
 
@@ -142,12 +141,12 @@ void events_get(struct request *request)
     static const char *const parameters[] = {"after", NULL};
     struct call *call = call_of(request);
     struct watch *watch = call_alloc(call, sizeof *watch);
-    const char *last = request_header(request, "last-event-id");
 
     if (watch == NULL)
         return;
-    *watch = (struct watch){.call = call, .after = last != NULL ? strtoull(last, NULL, 10) : UINT64_MAX};
+    *watch = (struct watch){.call = call, .after = UINT64_MAX};
     call->state = watch;
-    if (call_query_only(call, parameters) == 0 && call_query_number(call, "after", 0, INT64_MAX, &watch->after) == 0)
+    if (call_query_only(call, parameters) == 0 && call_query_number(call, "after", 0, INT64_MAX, &watch->after) == 0 &&
+        call_last_event(call, &watch->after) == 0)
         call_record(call, begin);
 }

@@ -103,7 +103,7 @@ static int write_server(struct buf *text, const struct surface *surface)
     const struct metric metrics[] = {
         {"hutch_connections", "gauge", "Connections that are open.", (double)counts.connections},
         {"hutch_connections_total", "counter", "Connections that were accepted.", (double)counts.connections_total},
-        {"hutch_connections_refused_total", "counter", "Connections that were closed at once: too many.",
+        {"hutch_connections_refused_total", "counter", "Connections that were turned away: too many.",
          (double)counts.connections_refused},
         {"hutch_connections_evicted_total", "counter", "Idle connections that made room for others.",
          (double)counts.connections_evicted},

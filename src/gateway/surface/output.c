@@ -453,7 +453,6 @@ static int take_form(struct call *call, struct follow *follow)
 {
     const char *accept = request_header(call->request, "accept");
     const char *encoding = request_query(call->request, "encoding");
-    const char *last = request_header(call->request, "last-event-id");
 
     if (encoding != NULL && strcmp(encoding, "base64") != 0 && strcmp(encoding, "utf-8") != 0) {
         call_refuse(call, 400, "invalid_request", "encoding: must be utf-8 or base64");
@@ -464,9 +463,11 @@ static int take_form(struct call *call, struct follow *follow)
         follow->form = FORM_RAW;
     else if (follow->follows || (accept != NULL && strstr(accept, "text/event-stream") != NULL))
         follow->form = FORM_EVENTS;
-    if (follow->form == FORM_EVENTS && last != NULL && request_query(call->request, "after") == NULL)
-        follow->after = strtoull(last, NULL, 10);
-    return 0;
+    uint64_t last = follow->after;
+    int r = call_last_event(call, &last);
+    if (r == 0 && follow->form == FORM_EVENTS)
+        follow->after = last;
+    return r;
 }
 
 void output_get(struct request *request)

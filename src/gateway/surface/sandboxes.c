@@ -200,6 +200,20 @@ static bool is_wanted(struct call *call, const struct sandbox_info *info)
     return status == NULL || strcmp(status, sandbox_state_name(info->state)) == 0;
 }
 
+static int check_status(struct call *call)
+{
+    const char *status = request_query(call->request, "status");
+
+    for (enum sandbox_state state = 0; status != NULL && state < SANDBOX_STATES; state++) {
+        if (strcmp(status, sandbox_state_name(state)) == 0)
+            return 0;
+    }
+    if (status == NULL)
+        return 0;
+    call_refuse(call, 400, "invalid_request", "status: must be a state such as running or paused");
+    return -EINVAL;
+}
+
 void sandboxes_list(struct request *request)
 {
     static const char *const parameters[] = {"agent", "status", "limit", "cursor", NULL};
@@ -211,7 +225,7 @@ void sandboxes_list(struct request *request)
     struct sandbox_info info = {0};
 
     if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIST_MAX, &limit) < 0 ||
-        call_query_number(call, "cursor", 0, UINT64_MAX, &cursor) < 0)
+        call_query_number(call, "cursor", 0, INT64_MAX, &cursor) < 0 || check_status(call) < 0)
         return;
     struct sandbox *sandbox = sandbox_after(call->surface->options.engine, cursor, call_owner(call));
     writer_open(&writer, NULL, '{');

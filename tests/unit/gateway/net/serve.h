@@ -37,6 +37,8 @@ struct serve {
     char path[64]; /* of the unix socket; abstract */
     uint64_t stop_within_ms;
     struct server_counts counts; /* after the stop */
+    bool refuses_late;           /* as a server that records its refusals first */
+    _Atomic int refused;         /* late */
     _Atomic int gone;            /* requests whose client went */
     _Atomic int ended;           /* requests that were ended */
     _Atomic int handled;
@@ -284,6 +286,21 @@ static inline void serve_promise(struct request *request)
     request_finish(request);
 }
 
+static inline void serve_refuse_now(uv_timer_t *timer)
+{
+    struct request *request = serve_timer_ends(timer);
+
+    request_answer(request, (unsigned)(uintptr_t)request->principal, "text/plain", "no", 2);
+}
+
+static inline void serve_refuse_late(struct request *request, unsigned status, const char *code, const char *message)
+{
+    (void)code, (void)message;
+    serve_of(request)->refused++;
+    request->principal = (void *)(uintptr_t)status;
+    serve_after(request, 100, serve_refuse_now);
+}
+
 static inline void serve_proceed(uv_timer_t *timer)
 {
     request_proceed(serve_timer_ends(timer));
@@ -420,6 +437,7 @@ static inline void serve_start(struct serve *serve)
                                      .limits = serve->limits,
                                      .context = serve,
                                      .before = serve_before,
+                                     .refuse = serve->refuses_late ? serve_refuse_late : NULL,
                                      .done = serve_done};
     assert_int_equal(server_new(&options, &serve->server, &err), 0);
     assert_int_equal(server_listen(serve->server, serve_listen_tcp(serve), serve->tls, &err), 0);

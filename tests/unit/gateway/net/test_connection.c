@@ -72,6 +72,78 @@ TEST(a_body_that_turns_out_too_large)
     end(serve);
 }
 
+/* It sends all before it reads, as most clients do; the server has no use for it and says so early. */
+TEST(a_refusal_reaches_who_sends_much)
+{
+    static char piece[1 << 20];
+    static const char *const heads[] = {
+        "PUT /bytes HTTP/1.1\r\n" HOST "Content-Length: 50331648\r\n\r\n",
+        "PUT /nowhere HTTP/1.1\r\n" HOST "Content-Length: 50331648\r\n\r\n",
+        "PUT /early HTTP/1.1\r\n" HOST "Content-Length: 50331648\r\n\r\n",
+    };
+    static const char *const expected[] = {"HTTP/1.1 413 ", "HTTP/1.1 404 ", "HTTP/1.1 200 "};
+    struct serve *serve = start_default();
+
+    for (size_t i = 0; i < COUNT(heads); i++) {
+        int fd = serve_dial(serve);
+        serve_send(fd, heads[i]);
+        for (int k = 0; k < 48; k++)
+            serve_send_bytes(fd, piece, sizeof piece);
+        serve_read_all(fd, text);
+        assert_starts(text, expected[i]);
+        assert_null(strstr(text, "RESET"));
+        (void)close(fd);
+    }
+    end(serve);
+}
+
+/* But not for ever. */
+TEST(who_goes_on_sending_is_ended)
+{
+    struct serve *serve = start((struct server_limits){.tick_ms = 20, .linger_ms = 40});
+    int fd = serve_dial(serve);
+    int pieces = 0;
+
+    serve_send(fd, "PUT /nowhere HTTP/1.1\r\n" HOST "Content-Length: 50331648\r\n\r\n");
+    while (send(fd, "x", 1, MSG_NOSIGNAL) == 1 && pieces++ < 1000)
+        (void)usleep(10000);
+    assert_true(pieces > 10 && pieces < 200);
+    (void)close(fd);
+    end(serve);
+}
+
+/* What comes of the body until then is neither refused again nor handled after all. */
+TEST(refusals_that_take_their_time)
+{
+    struct serve *serve = calloc(1, sizeof *serve);
+    static char piece[50000];
+
+    assert_non_null(serve);
+    serve->limits = (struct server_limits){.tick_ms = 20, .body_silence_ms = 60};
+    serve->refuses_late = true;
+    serve_start(serve);
+    int large = serve_dial(serve);
+    int slow = serve_dial(serve);
+    serve_send(large, "PUT /bytes HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    serve_send(slow, "PUT /bytes HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nx");
+    for (int i = 0; i < 10; i++) {
+        serve_send(large, "c350\r\n");
+        serve_send_bytes(large, piece, sizeof piece);
+        serve_send(large, "\r\n");
+        (void)usleep(i == 1 ? 0 : 10000);
+    }
+    serve_send(slow, "x");
+    assert_starts(serve_read_all(large, text), "HTTP/1.1 413 ");
+    assert_null(strstr(text, "RESET"));
+    assert_starts(serve_read_all(slow, text), "HTTP/1.1 408 ");
+    assert_int_equal(serve->refused, 2);
+    assert_int_equal(serve->handled, 0);
+    (void)close(large);
+    (void)close(slow);
+    serve_end(serve);
+    free(serve);
+}
+
 TEST(half_closed_clients_get_their_answer)
 {
     struct serve *serve = start_default();
@@ -305,7 +377,9 @@ TEST(too_many_connections)
     assert_string_equal(serve_read_all(fds[0], text), "");
     serve_eventually(serve->handled == 3);
     fds[4] = serve_dial(serve);
-    assert_string_equal(serve_read_all(fds[4], text), "");
+    serve_send(fds[4], "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    assert_starts(serve_read_all(fds[4], text), "HTTP/1.1 503 ");
+    assert_null(strstr(text, "RESET"));
     struct server_counts counts = serve_counts(serve);
     assert_int_equal(counts.connections, 3);
     assert_int_equal(counts.connections_evicted, 1);
@@ -362,6 +436,9 @@ int main(void)
         cmocka_unit_test(a_flood_of_pipelined_requests),
         cmocka_unit_test(byte_by_byte),
         cmocka_unit_test(a_body_that_turns_out_too_large),
+        cmocka_unit_test(a_refusal_reaches_who_sends_much),
+        cmocka_unit_test(who_goes_on_sending_is_ended),
+        cmocka_unit_test(refusals_that_take_their_time),
         cmocka_unit_test(half_closed_clients_get_their_answer),
         cmocka_unit_test(clients_that_vanish),
         cmocka_unit_test(clients_that_vanish_before_they_are_heard),

@@ -325,10 +325,10 @@ TEST(hosts)
 TEST(methods_and_expectations)
 {
     expect("CONNECT h:443 HTTP/1.1\r\n" HOST "\r\n", "bad 501 ");
-    expect("TRACE / HTTP/1.1\r\n" HOST "\r\n", "bad 501 ");
     expect("PROPFIND / HTTP/1.1\r\n" HOST "\r\n", "bad 501 ");
     expect("BREW / HTTP/1.1\r\n" HOST "\r\n", "bad 501 ");
     expect("get / HTTP/1.1\r\n" HOST "\r\n", "bad 501 ");
+    expect("TRACE / HTTP/1.1\r\n" HOST "\r\n", "TRACE / 1.1 h end ");
     expect("POST / HTTP/1.1\r\n" HOST "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx",
            "POST / 1.1 h expect length 1 body:x end ");
     expect("GET / HTTP/1.1\r\n" HOST "Expect: 100-continue\r\n\r\n", "GET / 1.1 h end ");

@@ -83,6 +83,7 @@ TEST(rows_are_found)
         {METHOD_HEAD, "/c", "GET /c"},
         {METHOD_POST, "/c", "POST /c"},
         {METHOD_PUT, "/c", "405 GET, HEAD, POST, OPTIONS"},
+        {METHOD_TRACE, "/c", "405 GET, HEAD, POST, OPTIONS"},
         {METHOD_OPTIONS, "/c", "options GET, HEAD, POST, OPTIONS"},
         {METHOD_OPTIONS, "/own", "OPTIONS /own"},
         {METHOD_GET, "/own", "405 OPTIONS"},

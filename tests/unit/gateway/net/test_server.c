@@ -87,6 +87,7 @@ TEST(what_is_refused)
          ""},
         {"PUT /stream HTTP/1.1\r\n" CLOSE "Content-Length: 99999999999\r\n\r\n", "413", ""},
         {"POST /hello HTTP/1.1\r\n" CLOSE "X-Deny: 1\r\nContent-Length: 2\r\n\r\n{}", "401", "auth_required"},
+        {"TRACE /hello HTTP/1.1\r\n" CLOSE "\r\n", "405", "\r\nAllow: GET, HEAD, POST, OPTIONS\r\n"},
         {"BREW / HTTP/1.1\r\n" CLOSE "\r\n", "501", "\r\nX-Frame-Options: DENY\r\n"},
         {"GET / HTTP/3.0\r\n" CLOSE "\r\n", "505", "\r\nX-Content-Type-Options: nosniff\r\n"},
         {"GET / HTTP/1.1\r\n\r\n", "400", "\r\nConnection: close\r\n"},
