@@ -352,7 +352,7 @@ static enum store_verdict verdict_of(unsigned status)
 {
     if (status >= 500)
         return STORE_FAILED;
-    return status == 401 || status == 403 || status == 429 ? STORE_DENIED : STORE_FAILED;
+    return status == 401 || status == 403 || status == 421 || status == 429 ? STORE_DENIED : STORE_FAILED;
 }
 
 /* Whoever has no credential can't fill the log: what is only counted needs no record any more (strangers.h). */
