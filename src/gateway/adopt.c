@@ -209,7 +209,8 @@ static struct sandbox *adopt_sandbox_row(struct question *question, const struct
     struct error err = {0};
     enum sandbox_state state;
 
-    if (kept == NULL || state_from(row->status, &state) < 0 || ledger_read_sandbox(adoption->ledger, row, &recorded) < 0)
+    if (kept == NULL || state_from(row->status, &state) < 0 ||
+        ledger_read_sandbox(adoption->ledger, row, &recorded) < 0)
         return NULL;
     struct sandbox_adopted adopted = {.id = row->id,
                                       .number = row->number,

@@ -151,7 +151,8 @@ def strangers_ids() -> None:
         box = one.create(key=owner)
         path = f"{V}/sandboxes/{box}/execs"
         runs = [one.ok("POST", path, {"command": command}, 201, key=owner).json["id"] for command in ("sleep 99", ":")]
-        eventually("one has ended", lambda: one.ok("GET", f"{V}/execs/{runs[1]}", key=owner).json["status"] != "running")
+        path = f"{V}/execs/{runs[1]}"
+        eventually("one has ended", lambda: one.ok("GET", path, key=owner).json["status"] == "exited")
         tried = 0
         for method, pattern, _ in routes():
             if "{id:sb}" not in pattern and "{eid:ex}" not in pattern:
@@ -318,6 +319,8 @@ def refusals() -> None:
     alone = [record for record in records if record["detail"].get("peer") == "127.0.0.2"]
     equal("each by itself", [record["detail"]["error"] for record in alone], [kind[4] for kind in kinds])
     equal("and its status", [record["detail"]["status"] for record in alone], [kind[3] for kind in kinds])
+    denied, failed = 1, 2
+    equal("verdicts", [record["verdict"] for record in alone], [failed, failed, denied, denied, denied, failed])
     check(all(record["principal"] is None for record in alone), "nobody is known")
     messages = [record["detail"].get("message", "") for record in records]
     check(any("malformed" in message or "header" in message for message in messages), f"{messages}")
@@ -325,7 +328,8 @@ def refusals() -> None:
     equal("who is known is named", [(r["action"], r["detail"]["path"]) for r in known], [("request", "/nowhere")])
     flooded = [record for record in records if record["detail"].get("peer") == "127.0.0.3"]
     equal("records of a flood", len(flooded), each + 1)
-    equal("the last says so", [record["detail"].get("more") for record in flooded[:each]], [None] * (each - 1) + ["counted"])
+    marks = [record["detail"].get("more") for record in flooded[:each]]
+    equal("the last says so", marks, [None] * (each - 1) + ["counted"])
     equal("the sum", (flooded[each]["action"], flooded[each]["detail"]["refused"]), ("request.refused", flood - each))
     equal("of all reasons", sum(flooded[each]["detail"]["reasons"].values()), flood - each)
     equal("each of them", set(flooded[each]["detail"]["reasons"]), {kind[4] for kind in kinds[:5]})

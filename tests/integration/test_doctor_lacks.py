@@ -28,6 +28,7 @@ from harness import (
     folder,
     main,
     place,
+    run,
 )
 
 NAMESPACES = {

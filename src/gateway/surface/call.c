@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_SIZE = 640 };
+enum { MESSAGE_SIZE = 640, PAGE_DEFAULT = 100, PAGE_MAX = 1000, PARAMETERS_MAX = 8 };
 
 static const char type_json[] = "application/json";
 
@@ -41,7 +41,7 @@ void *call_alloc(struct call *call, size_t size)
     void *memory = request_alloc(call->request, size);
 
     if (memory == NULL)
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
     else
         memset(memory, 0, size);
     return memory;
@@ -175,6 +175,23 @@ int call_query_only(struct call *call, const char *const *names)
         return -EINVAL;
     }
     return 0;
+}
+
+int call_query_page(struct call *call, const char *const *others, struct call_page *ret_page)
+{
+    const char *names[PARAMETERS_MAX + 1] = {"limit", "cursor"};
+    struct call_page page = {.limit = PAGE_DEFAULT};
+
+    for (size_t i = 2; others != NULL && *others != NULL && i < PARAMETERS_MAX; i++)
+        names[i] = *others++;
+    int r = call_query_only(call, names);
+    if (r == 0)
+        r = call_query_number(call, "limit", 1, PAGE_MAX, &page.limit);
+    if (r == 0)
+        r = call_query_number(call, "cursor", 0, INT64_MAX, &page.cursor);
+    if (r == 0)
+        *ret_page = page;
+    return r;
 }
 
 struct writer *call_detail(struct call *call)
@@ -328,6 +345,18 @@ void call_answer(struct call *call, unsigned status, struct writer *writer)
     record_and_send(call);
 }
 
+void call_answer_page(struct call *call, struct writer *writer, uint64_t count, uint64_t next)
+{
+    writer_close(writer, ']');
+    writer_number(writer, "count", (int64_t)count);
+    if (next != 0)
+        writer_number(writer, "next_cursor", (int64_t)next);
+    else
+        writer_null(writer, "next_cursor");
+    writer_close(writer, '}');
+    call_answer(call, 200, writer);
+}
+
 void call_answer_empty(struct call *call, unsigned status)
 {
     buf_release(&call->answer);
@@ -339,7 +368,7 @@ static enum store_verdict verdict_of(unsigned status)
 {
     if (status >= 500)
         return STORE_FAILED;
-    return status == 401 || status == 403 || status == 429 ? STORE_DENIED : STORE_FAILED;
+    return status == 401 || status == 403 || status == 421 || status == 429 ? STORE_DENIED : STORE_FAILED;
 }
 
 /* Whoever has no credential can't fill the log: what is only counted needs no record any more (strangers.h). */
@@ -380,6 +409,16 @@ void call_refuse(struct call *call, unsigned status, const char *code, const cha
     (void)vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     refuse_with(call, status, code, message);
+}
+
+void call_refuse_memory(struct call *call)
+{
+    call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+}
+
+void call_refuse_unread(struct call *call, const char *message)
+{
+    call_refuse(call, 503, "unavailable", "the store can't be read now: %s", message != NULL ? message : "");
 }
 
 void call_fail(struct call *call, const struct error *err)

@@ -88,6 +88,13 @@ _must_use_ int call_query_switch(struct call *call, const char *name, bool *valu
 /* The event a client saw last, by Last-Event-ID, in the same way; `after` in the query goes before it. */
 _must_use_ int call_last_event(struct call *call, uint64_t *number);
 
+/* `limit`, 100 when it is not given and at most 1000, and `cursor`; no other parameters but these, up to NULL. */
+struct call_page {
+    uint64_t limit;
+    uint64_t cursor;
+};
+_must_use_ int call_query_page(struct call *call, const char *const *others, struct call_page *ret_page);
+
 /* Refuse any query parameter that is not among these, up to NULL. */
 _must_use_ int call_query_only(struct call *call, const char *const *names);
 
@@ -105,8 +112,13 @@ void call_record_early(struct call *call);
 void call_answer(struct call *call, unsigned status, struct writer *writer);
 void call_answer_empty(struct call *call, unsigned status);
 
+/* The end of a page: closes its list, says where the next begins (0: there is none) and answers with it. */
+void call_answer_page(struct call *call, struct writer *writer, uint64_t count, uint64_t next);
+
 void call_refuse(struct call *call, unsigned status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+void call_refuse_memory(struct call *call);
+void call_refuse_unread(struct call *call, const char *message); /* the store's words, or NULL */
 void call_fail(struct call *call, const struct error *err);
 void call_fail_file(struct call *call, const struct error *err);
 

@@ -37,7 +37,7 @@ static struct transfer *begin(struct call *call, struct sandbox **ret_sandbox)
     transfer->held = buf_init(HELD_MAX);
     transfer->path = request_parameter(call->request, "path");
     if (transfer->path == NULL) {
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
         return NULL;
     }
     call->state = transfer;
@@ -288,7 +288,7 @@ static void upload_body(struct request *request, const void *data, size_t length
         taken = file_write(transfer->job, data, length, false);
     if (buf_append(&transfer->held, (const uint8_t *)data + taken, length - taken) < 0) {
         stop(transfer);
-        call_refuse(transfer->call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(transfer->call);
         return;
     }
     if (transfer->held.length > 0 && !transfer->has_end) {

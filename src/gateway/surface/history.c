@@ -26,8 +26,7 @@ static void got_row(void *data, const struct store_page *page)
 
     call->state = search->state;
     if (page->result < 0) {
-        call_refuse(call, 503, "unavailable", "the store can't be read now: %s",
-                    page->message != NULL ? page->message : "");
+        call_refuse_unread(call, page->message);
         return;
     }
     if (row == NULL || row->ended_ms == 0) {
@@ -51,7 +50,7 @@ void history_find(struct call *call, struct history *history, call_then found)
     *search = (struct search){.history = history, .found = found, .state = call->state};
     call->state = search;
     if (filter.id == NULL || query_execs(call->surface->options.store, &filter, got_row, call) == NULL)
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
 }
 
 void history_write_figures(struct writer *writer, const struct history *history)

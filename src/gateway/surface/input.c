@@ -165,7 +165,7 @@ static void input_body(struct request *request, const void *data, size_t length)
     input->has_end = length == 0;
     if (buf_append(&input->held, data, length) < 0) {
         input_stop(input);
-        call_refuse(input->call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(input->call);
         return;
     }
     if (!input->is_waiting)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LIST_DEFAULT = 100, LIST_MAX = 1000, YEAR = 366 * 86400 };
+enum { YEAR = 366 * 86400 };
 
 struct key_body {
     const char *name;
@@ -113,8 +113,7 @@ static void listed(void *data, const struct store_page *page)
     struct writer writer = writer_init(CALL_ANSWER_MAX);
 
     if (page->result < 0) {
-        call_refuse(call, 503, "unavailable", "the keys can't be read now: %s",
-                    page->message != NULL ? page->message : "");
+        call_refuse_unread(call, page->message);
         return;
     }
     writer_open(&writer, NULL, '{');
@@ -124,28 +123,18 @@ static void listed(void *data, const struct store_page *page)
         write_key(&writer, &page->keys[i]);
         writer_close(&writer, '}');
     }
-    writer_close(&writer, ']');
-    writer_number(&writer, "count", (int64_t)page->count);
-    if (page->next != 0)
-        writer_number(&writer, "next_cursor", (int64_t)page->next);
-    else
-        writer_null(&writer, "next_cursor");
-    writer_close(&writer, '}');
-    call_answer(call, 200, &writer);
+    call_answer_page(call, &writer, page->count, page->next);
 }
 
 void keys_list(struct request *request)
 {
-    static const char *const parameters[] = {"limit", "cursor", NULL};
     struct call *call = call_of(request);
-    uint64_t limit = LIST_DEFAULT;
-    uint64_t cursor = 0;
+    struct call_page page;
 
-    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIST_MAX, &limit) < 0 ||
-        call_query_number(call, "cursor", 0, INT64_MAX, &cursor) < 0)
+    if (call_query_page(call, NULL, &page) < 0)
         return;
-    if (query_keys(call->surface->options.store, limit, cursor, listed, call) == NULL)
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+    if (query_keys(call->surface->options.store, page.limit, page.cursor, listed, call) == NULL)
+        call_refuse_memory(call);
 }
 
 static void revoked(void *data, const struct store_outcome *outcome)
@@ -168,5 +157,5 @@ void keys_revoke(struct request *request)
     else if (r == -ENOENT)
         call_refuse(call, 404, "not_found", "there is no key %s", id);
     else
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
 }

@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
-
-struct page {
-    uint64_t limit;
-    uint64_t cursor;
-};
-
 static const char *verdict_name(enum store_verdict verdict)
 {
     static const char *const names[] = {"allowed", "denied", "failed"};
@@ -52,33 +45,25 @@ static void got_page(void *data, const struct store_page *page)
     struct writer writer = writer_init(CALL_ANSWER_MAX);
 
     if (page->result < 0) {
-        call_refuse(call, 503, "unavailable", "the audit log can't be read now: %s",
-                    page->message != NULL ? page->message : "");
+        call_refuse_unread(call, page->message);
         return;
     }
     writer_open(&writer, NULL, '{');
     writer_open(&writer, "entries", '[');
     for (size_t i = 0; i < page->count; i++)
         write_audit(&writer, &page->audits[i]);
-    writer_close(&writer, ']');
-    writer_number(&writer, "count", (int64_t)page->count);
-    if (page->next != 0)
-        writer_number(&writer, "next_cursor", (int64_t)page->next);
-    else
-        writer_null(&writer, "next_cursor");
-    writer_close(&writer, '}');
-    call_answer(call, 200, &writer);
+    call_answer_page(call, &writer, page->count, page->next);
 }
 
 /* It is the caller's to see: only now the record of this call says which it was about. */
 static void ask(struct call *call, const char *id)
 {
-    const struct page *wish = call->state;
+    const struct call_page *wish = call->state;
     struct audit_filter filter = {.sandbox = id, .limit = wish->limit, .cursor = wish->cursor};
 
     (void)snprintf(call->sandbox, sizeof call->sandbox, "%s", id);
     if (query_audit(call->surface->options.store, &filter, got_page, call) == NULL)
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
 }
 
 /* It is not live: was it, and was it the caller's? */
@@ -87,8 +72,7 @@ static void got_sandbox(void *data, const struct store_page *page)
     struct call *call = data;
 
     if (page->result < 0)
-        call_refuse(call, 503, "unavailable", "the store can't be read now: %s",
-                    page->message != NULL ? page->message : "");
+        call_refuse_unread(call, page->message);
     else if (page->count == 0)
         call_refuse(call, 404, "not_found", "there is no sandbox %s", request_parameter(call->request, "id"));
     else
@@ -97,23 +81,18 @@ static void got_sandbox(void *data, const struct store_page *page)
 
 void logs_get(struct request *request)
 {
-    static const char *const parameters[] = {"limit", "cursor", NULL};
     struct call *call = call_of(request);
     const char *id = request_parameter(request, "id");
-    struct page *page = call_alloc(call, sizeof *page);
+    struct call_page *page = call_alloc(call, sizeof *page);
 
-    if (page == NULL)
+    if (page == NULL || call_query_page(call, NULL, page) < 0)
         return;
-    page->limit = LIMIT_DEFAULT;
     call->state = page;
-    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIMIT_MAX, &page->limit) < 0 ||
-        call_query_number(call, "cursor", 0, INT64_MAX, &page->cursor) < 0)
-        return;
     if (id != NULL && sandbox_find(call->surface->options.engine, id, call_owner(call)) != NULL) {
         ask(call, id);
         return;
     }
     struct sandbox_filter filter = {.id = id, .owner = call_owner(call), .limit = 1};
     if (id == NULL || query_sandboxes(call->surface->options.store, &filter, got_sandbox, call) == NULL)
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
 }

@@ -79,7 +79,7 @@ static int check_command(struct call *call, const struct sandbox *sandbox, const
     _cleanup_body_ json_t *extra = plan_extra(sandbox);
 
     if (extra == NULL) {
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
         return -ENOMEM;
     }
     /* However long: what else is to be said of the call must fit behind it. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_BYTES_MAX = 16 << 20, LIST_DEFAULT = 100, LIST_MAX = 1000, FILE_MODE = 0644 };
+enum { LIST_BYTES_MAX = 16 << 20, FILE_MODE = 0644 };
 
 struct creation {
     struct call *call;
@@ -216,37 +216,28 @@ static int check_status(struct call *call)
 
 void sandboxes_list(struct request *request)
 {
-    static const char *const parameters[] = {"agent", "status", "limit", "cursor", NULL};
+    static const char *const parameters[] = {"agent", "status", NULL};
     struct call *call = call_of(request);
     struct writer writer = writer_init(LIST_BYTES_MAX);
-    uint64_t limit = LIST_DEFAULT;
-    uint64_t cursor = 0;
-    int64_t count = 0;
+    struct call_page page;
+    uint64_t count = 0;
     struct sandbox_info info = {0};
 
-    if (call_query_only(call, parameters) < 0 || call_query_number(call, "limit", 1, LIST_MAX, &limit) < 0 ||
-        call_query_number(call, "cursor", 0, INT64_MAX, &cursor) < 0 || check_status(call) < 0)
+    if (call_query_page(call, parameters, &page) < 0 || check_status(call) < 0)
         return;
-    struct sandbox *sandbox = sandbox_after(call->surface->options.engine, cursor, call_owner(call));
+    struct sandbox *sandbox = sandbox_after(call->surface->options.engine, page.cursor, call_owner(call));
     writer_open(&writer, NULL, '{');
     writer_open(&writer, "sandboxes", '[');
-    for (; sandbox != NULL && (uint64_t)count < limit;
-         sandbox = sandbox_after(call->surface->options.engine, cursor, call_owner(call))) {
+    for (; sandbox != NULL && count < page.limit;
+         sandbox = sandbox_after(call->surface->options.engine, page.cursor, call_owner(call))) {
         sandbox_get(sandbox, &info);
-        cursor = info.order;
+        page.cursor = info.order;
         if (!is_wanted(call, &info))
             continue;
         plan_show(&writer, NULL, sandbox);
         count++;
     }
-    writer_close(&writer, ']');
-    writer_number(&writer, "count", count);
-    if (sandbox != NULL)
-        writer_number(&writer, "next_cursor", (int64_t)cursor);
-    else
-        writer_null(&writer, "next_cursor");
-    writer_close(&writer, '}');
-    call_answer(call, 200, &writer);
+    call_answer_page(call, &writer, count, sandbox != NULL ? page.cursor : 0);
 }
 
 static void answer_shown(struct call *call, const struct sandbox *sandbox)

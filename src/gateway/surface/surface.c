@@ -339,7 +339,7 @@ static void refuse_stranger(struct call *call)
 {
     call->surface->counts.unauthenticated++;
     if (request_set_header(call->request, "WWW-Authenticate", "Bearer realm=\"hutch\", Basic realm=\"hutch\"") < 0)
-        call_refuse(call, 503, "unavailable", "there is not enough memory for this request");
+        call_refuse_memory(call);
     else
         call_refuse(call, 401, "unauthenticated",
                     "send a key as Authorization: Bearer or X-API-Key, or the password by HTTP Basic as user admin");
