@@ -133,14 +133,22 @@ void exchange_admit(struct connection *connection)
         begin_body(connection);
 }
 
-/* 0, -ENOBUFS when it is too large, -ENOMEM. */
+/* 0, -ENOBUFS when it is too large, -ENOMEM when all of them together are. */
 static int collect(struct request *request, const uint8_t *data, size_t length)
 {
+    struct server *server = request->connection->server;
     uint64_t cap = request->route->body == ROUTE_NO_BODY ? DISCARD_MOST : request->route->body_cap;
 
     if (request->body_received > cap)
         return -ENOBUFS;
-    return request->route->body == ROUTE_NO_BODY ? 0 : buf_append(&request->body, data, length);
+    if (request->route->body == ROUTE_NO_BODY)
+        return 0;
+    if (length > server->options.limits.bodies_bytes - server->bodies_bytes)
+        return -ENOMEM;
+    int r = buf_append(&request->body, data, length);
+    if (r == 0)
+        server->bodies_bytes += length;
+    return r;
 }
 
 static void on_body(struct connection *connection, const uint8_t *data, size_t length)

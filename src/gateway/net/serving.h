@@ -45,6 +45,7 @@ struct connection {
     struct http1 http1;
     struct request *request;
     struct buf pending;    /* came ahead of its turn */
+    size_t input_left;     /* of what is being processed */
     uint64_t deadline_ms;  /* of the phase; 0: none */
     uint64_t body_ms;      /* when the body began */
     uint64_t progress_ms;  /* when the client last took something */
@@ -82,7 +83,8 @@ struct server {
     TAILQ_HEAD(, connection) idle;            /* for which there is nothing to be done, the longest first */
     TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
-    size_t handles; /* of its own and of connections, not yet closed */
+    size_t bodies_bytes; /* collected, of requests that are not freed yet */
+    size_t handles;      /* of its own and of connections, not yet closed */
     char date[HEAD_DATE_SIZE];
     uint8_t random[512];
     size_t random_left;
