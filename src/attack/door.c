@@ -321,7 +321,7 @@ static const char *judge_log(const struct door *door, bool was_operator, struct 
 {
     if (read_log(door, text) < 0)
         return "its log could not be read, or is larger than 4 MiB";
-    const char *line = (const char *)text->data + door->log_start;
+    const char *line = text->data != NULL ? (const char *)text->data + door->log_start : "";
     if (strstr(line, door->key) != NULL || strstr(line, door->password) != NULL)
         return "a secret is in its log";
     for (; !was_operator && *line != '\0'; line += strcspn(line, "\n") + 1) {

@@ -124,10 +124,10 @@ bool tenant_start(struct tenant *tenant, struct attempt *attempt, const char *co
 
 static bool bring_program(const struct tenant *tenant)
 {
-    _cleanup_free_ char *program = malloc(PROGRAM_MAX);
+    static char program[PROGRAM_MAX];
     _cleanup_fd_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     char path[TENANT_PATH_SIZE];
-    ssize_t length = fd < 0 || program == NULL ? -1 : fd_read_all(fd, program, PROGRAM_MAX);
+    ssize_t length = fd < 0 ? -1 : fd_read_all(fd, program, PROGRAM_MAX);
 
     return length > 0 && caller_ask(&(struct ask){.method = "PUT",
                                                   .path = tenant_path(tenant, "/files/hutch-attack", path),

@@ -21,7 +21,7 @@ static void try_chunks(struct attempt *attempt, const char *what, const char *ke
     int sent = 0;
 
     (void)memset(chunk + 8, ' ', CHUNK);
-    memcpy(chunk + 8 + CHUNK, "\r\n", 2);
+    memcpy(chunk + 8 + CHUNK, "\r\n", 3);
     int r = caller_dial(&caller);
     if (r == 0)
         r = caller_send(&caller, HEAD, sizeof HEAD - 1);

@@ -57,9 +57,9 @@ static void try_large(struct attempt *attempt, const char *what, const char *fro
     static char text[LARGE];
     size_t n = strlen(front);
 
-    memcpy(text, front, n);
-    for (size_t length = strlen(word); n + length <= sizeof text; n += length)
-        memcpy(text + n, word, length);
+    memcpy(text, front, n + 1);
+    for (size_t length = strlen(word); n + length < sizeof text; n += length)
+        memcpy(text + n, word, length + 1);
     caller_try_bytes(attempt, what, text, n, STATUSES(400, 414, 431));
 }
 

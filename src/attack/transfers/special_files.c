@@ -45,7 +45,7 @@ static void calls(struct attempt *attempt)
     if (!tenant_move_in(&tenant, attempt, caller_key(), NULL))
         return;
     bool is_there = tenant_start_inside(&tenant, attempt, "special-files");
-    for (size_t i = 0; is_there && i < 2 * NAMES; i++) {
+    for (size_t i = 0; is_there && i < (size_t)2 * NAMES; i++) {
         const char *name = names[i / 2];
         (void)snprintf(text, sizeof text, "/files/%s", name);
         (void)snprintf(label, sizeof label, "%s %s", methods[i % 2], name);
