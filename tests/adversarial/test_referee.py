@@ -153,7 +153,7 @@ def forged_log() -> None:
 @case
 def ended_daemon() -> None:
     "a gateway that ends is seen, and the next attack has a daemon all the same"
-    deed = f"""(until p=$(cat /proc/$$/task/$$/children | tr ' ' '\\n' | while read c; do
+    deed = """(until p=$(cat /proc/$$/task/$$/children | tr ' ' '\\n' | while read c; do
         grep -qz -e --serve /proc/$c/cmdline && echo $c; done) && [ -n "$p" ]; do sleep 0.05; done
         sleep 1; kill -9 $p) 2> /dev/null &"""
     status, told = attack(HONEST, "slow-headers", "web-pages", daemon=DAEMON.format(deed=deed))
