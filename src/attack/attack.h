@@ -3,8 +3,9 @@
  *
  * Used by hutch-attack, which plays both sides. Outside, as root, it makes sandboxes with `hutch run` like any caller,
  * referees (referee.h) and looks at the host. Inside, as the sandboxed command, the same program makes the attempt
- * (attempt.h). An attack must be harmless also where it is not refused: it writes to canaries, opens what it would
- * write to, or asks with arguments that the kernel rejects once it has let the caller in.
+ * (attempt.h). Against the service it is a caller instead (visit.h). An attack must be harmless also where it is not
+ * refused: it writes to canaries, opens what it would write to, or asks with arguments that the kernel rejects once it
+ * has let the caller in.
  */
 #pragma once
 
@@ -14,7 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum attack_group { ATTACK_KERNEL, ATTACK_FILES, ATTACK_PROGRAMS, ATTACK_NEIGHBOURS, ATTACK_RESOURCES };
+enum attack_group {
+    ATTACK_KERNEL,
+    ATTACK_FILES,
+    ATTACK_PROGRAMS,
+    ATTACK_NEIGHBOURS,
+    ATTACK_RESOURCES,
+    ATTACK_CALLERS,
+    ATTACK_TRANSFERS,
+};
 
 /* In which sandboxes: each is one of its own. */
 enum attack_variant {
@@ -56,6 +65,12 @@ struct attack {
     const char *round_option; /* a format with the number of the round */
     const char *command;      /* run this instead of `inside` */
 
+    /* On the service (visit.h): what callers do; `inside` then runs in a sandbox of the daemon's, if they want it to.
+     */
+    attempt_fn *calls;
+    bool as_operator; /* not as nobody, but as whoever runs the daemon */
+    bool ends_daemon;
+
     /* How `hutch run` must end, where that is not well. */
     int status;
     bool may_be_killed;   /* also by the limit of memory */
@@ -63,7 +78,8 @@ struct attack {
     const char *says;     /* what it must say */
     bool may_not_start;   /* no sandbox, or no command, is a refusal as well */
     uint64_t memory_most; /* the most that the sandbox may have had at any time, 0: not looked at. Some charges, such as
-                             those of sockets, the kernel lets over the limit by a little. */
+                             those of sockets, the kernel lets over the limit by a little.
+                             On the service: by how much the daemon may have grown, 0: as door.c has it. */
     bool streams;         /* output goes through a pipe and is counted instead of collected */
     uint64_t streams_at_least;
 };

@@ -3,6 +3,7 @@
 #include "attack/process.h"
 #include "base/sys.h"
 
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -12,6 +13,16 @@
 int control_beside(void)
 {
     return 0;
+}
+
+/* A change of user takes the death signal away. */
+int control_nobody(void)
+{
+    enum { NOBODY = 65534 };
+
+    if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
+        return -1;
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -1 : 0;
 }
 
 /* Go on as a child; who stays behind ends as it does. */

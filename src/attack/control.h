@@ -9,3 +9,6 @@
 /* For process.before: 0, or the process must end. */
 int control_apart(void);
 int control_beside(void);
+
+/* Not a control, but a caller of the service: anybody. */
+int control_nobody(void);

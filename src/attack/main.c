@@ -1,7 +1,9 @@
 /*
- * hutch-attack: `hutch attack` executes it. With --inside, --neighbour or --rights it is the command in a sandbox.
+ * hutch-attack: `hutch attack` executes it. With --inside, --neighbour or --rights it is the command in a sandbox, with
+ * --call or --pulse a caller of the service.
  */
 #include "attack/options.h"
+#include "attack/pulse.h"
 #include "attack/report.h"
 #include "attack/resident.h"
 #include "attack/rights.h"
@@ -26,15 +28,16 @@ static void interrupt(int signal_number)
     interrupted = 1;
 }
 
-static int inside(const char *name)
+static int attempt(const char *name, bool is_call)
 {
     const struct attack *attack = table_find(name);
+    attempt_fn *made = attack == NULL ? NULL : is_call ? attack->calls : attack->inside;
 
-    if (attack == NULL || attack->inside == NULL) {
-        (void)fprintf(stderr, "hutch-attack: no attack '%.60s' runs inside\n", name);
+    if (made == NULL) {
+        (void)fprintf(stderr, "hutch-attack: no attack '%.60s' is made like that\n", name);
         return EXIT_HUTCH;
     }
-    return attempt_run(attack->inside);
+    return attempt_run(made);
 }
 
 static bool wants_colour(void)
@@ -127,7 +130,11 @@ int main(int argc, char **argv)
     struct error err = {0};
 
     if (argc == 3 && strcmp(argv[1], "--inside") == 0)
-        return inside(argv[2]);
+        return attempt(argv[2], false);
+    if (argc == 3 && strcmp(argv[1], "--call") == 0)
+        return attempt(argv[2], true);
+    if (argc == 2 && strcmp(argv[1], "--pulse") == 0)
+        return pulse_beat();
     if (argc == 2 && strcmp(argv[1], "--neighbour") == 0)
         return resident_live();
     if (argc == 2 && strcmp(argv[1], "--rights") == 0)

@@ -44,10 +44,11 @@ static uint64_t median(struct neighbour *neighbour)
     return neighbour->times_ns[neighbour->count / 2];
 }
 
+/* Its name, and what it does. */
 static void harm(struct neighbour *neighbour, const char *words)
 {
     if (neighbour->harm[0] == '\0')
-        (void)snprintf(neighbour->harm, sizeof neighbour->harm, "%s", words);
+        (void)snprintf(neighbour->harm, sizeof neighbour->harm, "%.40s %.150s", neighbour->name, words);
 }
 
 static void take_answer(struct neighbour *neighbour)
@@ -56,7 +57,7 @@ static void take_answer(struct neighbour *neighbour)
 
     if (end == NULL) {
         if (neighbour->answer_length == sizeof neighbour->answer)
-            harm(neighbour, "the neighbour talks without end");
+            harm(neighbour, "talks without end");
         return;
     }
     *end = '\0';
@@ -65,8 +66,8 @@ static void take_answer(struct neighbour *neighbour)
         neighbour->times_ns[neighbour->count++] = clock_now_ns() - neighbour->asked_ns;
     neighbour->asked_ns = 0;
     neighbour->next_ns = clock_now_ns() + ms(ASK_EVERY_MS);
-    if (strcmp(neighbour->answer, "well") != 0)
-        harm(neighbour, neighbour->answer);
+    if (strcmp(neighbour->answer, "well") != 0 && neighbour->harm[0] == '\0')
+        memcpy(neighbour->harm, neighbour->answer, sizeof neighbour->harm);
 }
 
 void neighbour_step(struct neighbour *neighbour)
@@ -76,7 +77,7 @@ void neighbour_step(struct neighbour *neighbour)
     ssize_t n = read(neighbour->from_fd, neighbour->answer + neighbour->answer_length,
                      sizeof neighbour->answer - neighbour->answer_length);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        harm(neighbour, "the neighbour sandbox has ended");
+        harm(neighbour, "has ended");
         return;
     }
     if (n > 0) {
@@ -84,12 +85,12 @@ void neighbour_step(struct neighbour *neighbour)
         take_answer(neighbour);
     }
     if (neighbour->asked_ns != 0 && clock_now_ns() > neighbour->asked_ns + ms(ANSWER_LIMIT_MS))
-        harm(neighbour, "the neighbour sandbox does not answer any more");
+        harm(neighbour, "does not answer any more");
     if (neighbour->asked_ns != 0 || clock_now_ns() < neighbour->next_ns)
         return;
     neighbour->asked_ns = clock_now_ns();
     if (write(neighbour->to_fd, "?\n", 2) != 2)
-        harm(neighbour, "the neighbour sandbox can't be asked any more");
+        harm(neighbour, "can't be asked any more");
 }
 
 int neighbour_wait_ms(const struct neighbour *neighbour)
@@ -108,7 +109,7 @@ static void ask_until(struct neighbour *neighbour, size_t count, uint64_t limit_
             return;
         neighbour_step(neighbour);
         if (clock_now_ns() > deadline_ns)
-            harm(neighbour, "the neighbour sandbox does not answer");
+            harm(neighbour, "does not answer");
     }
 }
 
@@ -125,26 +126,28 @@ bool neighbour_is_well(struct neighbour *neighbour)
     uint64_t now_ns = median(neighbour);
     if (neighbour->count >= FEW && now_ns > neighbour->usual_ns * MEDIAN_FACTOR + ms(MEDIAN_MORE_MS)) {
         char words[NEIGHBOUR_HARM_SIZE];
-        (void)snprintf(words, sizeof words, "the neighbour sandbox took %.1f ms to answer, usually %.1f ms",
-                       (double)now_ns / 1e6, (double)neighbour->usual_ns / 1e6);
+        (void)snprintf(words, sizeof words, "took %.1f ms to answer, usually %.1f ms", (double)now_ns / 1e6,
+                       (double)neighbour->usual_ns / 1e6);
         harm(neighbour, words);
     }
     return neighbour->harm[0] == '\0';
 }
 
-int neighbour_start(struct neighbour *neighbour, const char *const *argv, const char *const *envp, struct error *err)
+int neighbour_start(struct neighbour *neighbour, const char *name, const char *const *argv, const char *const *envp,
+                    struct error *err)
 {
     int to[2] = {-1, -1};
     int from[2] = {-1, -1};
     int r = 0;
 
+    neighbour->name = name;
     if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 || fcntl(from[0], F_SETFL, O_NONBLOCK) < 0)
-        r = error_errno(err, "making pipes for the neighbour sandbox");
+        r = error_errno(err, "making pipes for %s", name);
     if (r == 0) {
         struct process process = {.argv = argv, .envp = envp, .fds = {to[0], from[1], STDERR_FILENO}};
         neighbour->pid = process_start(&process);
         if (neighbour->pid < 0) {
-            r = error_set(err, ERROR_SYSTEM, (int)-neighbour->pid, "starting the neighbour sandbox");
+            r = error_set(err, ERROR_SYSTEM, (int)-neighbour->pid, "starting %s", name);
             neighbour->pid = 0;
         }
     }
@@ -161,7 +164,7 @@ int neighbour_start(struct neighbour *neighbour, const char *const *argv, const 
     neighbour->usual_ns = median(neighbour);
     if (neighbour->harm[0] == '\0')
         return 0;
-    r = error_set(err, ERROR_SYSTEM, 0, "making the neighbour sandbox: %s", neighbour->harm);
+    r = error_set(err, ERROR_SYSTEM, 0, "making %s: %s", name, neighbour->harm);
     neighbour_end(neighbour);
     return r;
 }

@@ -15,7 +15,8 @@
 enum { NEIGHBOUR_TIMES_MAX = 4096, NEIGHBOUR_HARM_SIZE = 200 };
 
 struct neighbour {
-    pid_t pid; /* of its `hutch run` */
+    const char *name; /* for people */
+    pid_t pid;        /* of its `hutch run` */
     int to_fd;
     int from_fd;
     uint64_t usual_ns; /* what an answer takes when nothing else goes on: the median */
@@ -30,9 +31,9 @@ struct neighbour {
 
 #define NEIGHBOUR_EMPTY ((struct neighbour){.to_fd = -1, .from_fd = -1})
 
-/* `argv` runs `hutch-attack --neighbour` in a sandbox. Learns what its usual time is. */
-_must_use_ int neighbour_start(struct neighbour *neighbour, const char *const *argv, const char *const *envp,
-                               struct error *err);
+/* `argv` runs `hutch-attack --neighbour` in a sandbox, or whatever answers as that does. Learns its usual time. */
+_must_use_ int neighbour_start(struct neighbour *neighbour, const char *name, const char *const *argv,
+                               const char *const *envp, struct error *err);
 void neighbour_end(struct neighbour *neighbour);
 
 /* From here on times are those of another attack. */

@@ -26,7 +26,9 @@ void options_print_help(void)
         "usage: hutch attack [options] [NAME...]\n\n"
         "Attacks this machine's sandboxes from inside, one after the other, each in a sandbox of its own, and looks\n"
         "from outside whether it was refused, whether the host is as it was and whether a neighbour sandbox fares\n"
-        "as usual. Every attempt is harmless also where it is not refused. Leaves nothing behind.\n\n");
+        "as usual. Then attacks the service: calls a hutchd of its own, the one that lies beside hutch, on a free\n"
+        "port and a temporary folder. Every attempt is harmless also where it is not refused. Leaves nothing "
+        "behind.\n\n");
     for (size_t i = 0; i < (size_t)ROW_COUNT; i++) {
         char left[64];
         (void)snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].value != NULL ? " " : "",

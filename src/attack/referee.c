@@ -10,12 +10,12 @@
 #include "attack/launch.h"
 #include "attack/script.h"
 #include "attack/told.h"
+#include "attack/visit.h"
 #include "attack/words.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,20 +28,6 @@ enum {
     NOT_STARTED_LAST = 127,
     KILLED = 128 + SIGKILL,
 };
-
-/* A ruling only gets worse. */
-__attribute__((format(printf, 3, 4))) static void rule(struct ruling *ruling, enum verdict verdict, const char *format,
-                                                       ...)
-{
-    va_list args;
-
-    if (ruling->verdict >= verdict && ruling->verdict != VERDICT_NONE)
-        return;
-    ruling->verdict = verdict;
-    va_start(args, format);
-    (void)vsnprintf(ruling->detail, sizeof ruling->detail, format, args);
-    va_end(args);
-}
 
 /* The first line, for people. */
 static const char *first_line(struct buf *text)
@@ -80,8 +66,8 @@ static bool judge_memory(const struct attack *attack, const struct told *told, c
 {
     if (attack->memory_most == 0 || told->memory_peak_bytes <= attack->memory_most)
         return true;
-    rule(ruling, VERDICT_THROUGH, "%s: it had %llu KiB of memory", where,
-         (unsigned long long)told->memory_peak_bytes >> 10);
+    ruling_add(ruling, VERDICT_THROUGH, "%s: it had %llu KiB of memory", where,
+               (unsigned long long)told->memory_peak_bytes >> 10);
     return false;
 }
 
@@ -90,24 +76,24 @@ static bool judge_end(const struct attack *attack, struct outcome *outcome, cons
                       struct ruling *ruling)
 {
     if (outcome->timed_out)
-        rule(ruling, VERDICT_THROUGH, "%s: hutch run did not end within %d s", where, RUN_LIMIT_MS / 1000);
+        ruling_add(ruling, VERDICT_THROUGH, "%s: hutch run did not end within %d s", where, RUN_LIMIT_MS / 1000);
     else if (!attack->streams && !is_plain_text(&outcome->out))
-        rule(ruling, VERDICT_THROUGH, "%s: hutch run --json printed control characters, or no UTF-8", where);
+        ruling_add(ruling, VERDICT_THROUGH, "%s: hutch run --json printed control characters, or no UTF-8", where);
     else if (attack->may_be_killed && outcome->status == KILLED && strcmp(told->limit, "memory") == 0)
         return judge_memory(attack, told, where, ruling);
     else if (outcome->status != attack->status)
-        rule(ruling, outcome->status == NOT_STARTED_FIRST ? VERDICT_UNTRIED : VERDICT_THROUGH,
-             "%s: hutch run ended with status %d instead of %d: %s", where, outcome->status, attack->status,
-             first_line(&outcome->err));
+        ruling_add(ruling, outcome->status == NOT_STARTED_FIRST ? VERDICT_UNTRIED : VERDICT_THROUGH,
+                   "%s: hutch run ended with status %d instead of %d: %s", where, outcome->status, attack->status,
+                   first_line(&outcome->err));
     else if (attack->says != NULL && !says(outcome, attack->says))
-        rule(ruling, VERDICT_THROUGH, "%s: hutch run did not say '%s' but: %s", where, attack->says,
-             first_line(&outcome->err));
+        ruling_add(ruling, VERDICT_THROUGH, "%s: hutch run did not say '%s' but: %s", where, attack->says,
+                   first_line(&outcome->err));
     else if (attack->limit != NULL && (!told->has_limit || strcmp(told->limit, attack->limit) != 0))
-        rule(ruling, VERDICT_THROUGH, "%s: it was not ended by its limit (%s) but by: %s", where, attack->limit,
-             told->has_limit ? told->limit : "none");
+        ruling_add(ruling, VERDICT_THROUGH, "%s: it was not ended by its limit (%s) but by: %s", where, attack->limit,
+                   told->has_limit ? told->limit : "none");
     else if (outcome->out_bytes < attack->streams_at_least)
-        rule(ruling, VERDICT_THROUGH, "%s: only %llu bytes of its output came", where,
-             (unsigned long long)outcome->out_bytes);
+        ruling_add(ruling, VERDICT_THROUGH, "%s: only %llu bytes of its output came", where,
+                   (unsigned long long)outcome->out_bytes);
     else
         return judge_memory(attack, told, where, ruling);
     return false;
@@ -125,17 +111,17 @@ static void judge_tries(struct referee *referee, const struct attack *attack, bo
     const struct try *absent = tries_first(tries, TRY_ABSENT);
     ruling->tries += (unsigned)tries->count;
     if (through != NULL)
-        rule(ruling, VERDICT_THROUGH, "%s: %s: %s", where, through->what, through->detail);
+        ruling_add(ruling, VERDICT_THROUGH, "%s: %s: %s", where, through->what, through->detail);
     else if (!tries->done && !ends_early)
-        rule(ruling, VERDICT_UNTRIED, "%s: the attempt did not come to its end", where);
+        ruling_add(ruling, VERDICT_UNTRIED, "%s: the attempt did not come to its end", where);
     else if (tries->count == 0 && !ends_early)
-        rule(ruling, VERDICT_UNTRIED, "%s: nothing was tried", where);
+        ruling_add(ruling, VERDICT_UNTRIED, "%s: nothing was tried", where);
     else if (absent != NULL && tries_first(tries, TRY_REFUSED) == NULL)
-        rule(ruling, VERDICT_ABSENT, "not on this kernel: %s (%s)", absent->what, absent->detail);
+        ruling_add(ruling, VERDICT_ABSENT, "not on this kernel: %s (%s)", absent->what, absent->detail);
     else if (absent != NULL)
-        rule(ruling, VERDICT_REFUSED, "not on this kernel: %s (%s)", absent->what, absent->detail);
+        ruling_add(ruling, VERDICT_REFUSED, "not on this kernel: %s (%s)", absent->what, absent->detail);
     else
-        rule(ruling, VERDICT_REFUSED, "%s", "");
+        ruling_add(ruling, VERDICT_REFUSED, "%s", "");
 }
 
 static void judge_run(struct referee *referee, const struct attack *attack, struct outcome *outcome, const char *where,
@@ -146,7 +132,7 @@ static void judge_run(struct referee *referee, const struct attack *attack, stru
 
     if (did_not_start(attack, outcome)) {
         ruling->tries++;
-        rule(ruling, VERDICT_REFUSED, "%s", "");
+        ruling_add(ruling, VERDICT_REFUSED, "%s", "");
         return;
     }
     referee->tries.count = 0;
@@ -156,7 +142,8 @@ static void judge_run(struct referee *referee, const struct attack *attack, stru
     if (r == 0 && (attack->inside != NULL || attack->script != NULL) && !attack->streams)
         r = tries_parse((const char *)told.out.data, told.out.length, &referee->tries);
     if (r < 0)
-        rule(ruling, VERDICT_UNTRIED, "%s: the attempt said what none says: %s", where, first_line(&outcome->err));
+        ruling_add(ruling, VERDICT_UNTRIED, "%s: the attempt said what none says: %s", where,
+                   first_line(&outcome->err));
     else if (judge_end(attack, outcome, &told, where, ruling))
         judge_tries(referee, attack, outcome->status == KILLED, where, ruling);
     else
@@ -179,7 +166,7 @@ static void run_once(struct referee *referee, const struct attack *attack, enum 
                             .count_only = attack->streams,
                             .neighbour = &referee->neighbour};
     if (launch_run(&launch, &outcome, &err) < 0)
-        rule(ruling, VERDICT_UNTRIED, "%s", err.message);
+        ruling_add(ruling, VERDICT_UNTRIED, "%s", err.message);
     else
         judge_run(referee, attack, &outcome, words_variant(variant), ruling);
     outcome_release(&outcome);
@@ -220,7 +207,7 @@ static void run_control(struct referee *referee, const struct attack *attack, st
     if (launch_run(&launch, &outcome, &err) < 0 || read_control(attack, &outcome, &referee->control) < 0)
         referee->control.count = 0;
     if (attack->control == CONTROL_WITHOUT && !referee->control.done)
-        rule(ruling, VERDICT_UNTRIED, "not all of it works in a sandbox without %s", attack->options[0]);
+        ruling_add(ruling, VERDICT_UNTRIED, "not all of it works in a sandbox without %s", attack->options[0]);
     outcome_release(&outcome);
     ground_forgive(&referee->ground);
 }
@@ -250,17 +237,17 @@ static void run_all(struct referee *referee, const struct attack *attack, struct
     (void)process_end(&meanwhile);
 }
 
-static void judge_surroundings(struct referee *referee, struct ruling *ruling)
+void referee_judge_surroundings(struct referee *referee, struct ruling *ruling)
 {
-    pid_t known[] = {referee->neighbour.pid, referee->ground.process};
+    pid_t known[] = {referee->neighbour.pid, referee->ground.process, referee->door.pid, referee->door.pulse.pid};
     char harm[GROUND_HARM_SIZE];
 
-    if (!process_reap_others(known, 2, LEFT_LIMIT_MS))
-        rule(ruling, VERDICT_THROUGH, "a process of its was left behind");
+    if (!process_reap_others(known, sizeof known / sizeof *known, LEFT_LIMIT_MS))
+        ruling_add(ruling, VERDICT_THROUGH, "a process of its was left behind");
     if (!neighbour_is_well(&referee->neighbour))
-        rule(ruling, VERDICT_THROUGH, "%s", referee->neighbour.harm);
+        ruling_add(ruling, VERDICT_THROUGH, "%s", referee->neighbour.harm);
     if (!ground_is_unharmed(&referee->ground, harm))
-        rule(ruling, VERDICT_THROUGH, "on the host: %s", harm);
+        ruling_add(ruling, VERDICT_THROUGH, "on the host: %s", harm);
 }
 
 static int start_neighbour(struct referee *referee, struct error *err)
@@ -268,7 +255,26 @@ static int start_neighbour(struct referee *referee, struct error *err)
     struct words words;
 
     words_for_neighbour(&words, referee);
-    return neighbour_start(&referee->neighbour, words.argv, words.envp, err);
+    return neighbour_start(&referee->neighbour, "the neighbour sandbox", words.argv, words.envp, err);
+}
+
+static void judge_sandboxes(struct referee *referee, const struct attack *attack, struct ruling *ruling)
+{
+    int r = 0;
+
+    if (attack->prepare != NULL) {
+        r = ground_make_root(&referee->ground);
+        r = r < 0 ? r : attack->prepare(&referee->ground);
+    }
+    if (r < 0) {
+        ruling_add(ruling, VERDICT_UNTRIED, "preparing a root folder: %s", strerror(-r));
+    } else {
+        run_control(referee, attack, ruling);
+        neighbour_begin(&referee->neighbour);
+        run_all(referee, attack, ruling);
+        referee_judge_surroundings(referee, ruling);
+    }
+    ground_remove_root(&referee->ground);
 }
 
 void referee_judge(struct referee *referee, const struct attack *attack, struct ruling *ret_ruling)
@@ -280,7 +286,7 @@ void referee_judge(struct referee *referee, const struct attack *attack, struct 
 
     *ret_ruling = (struct ruling){0};
     if (lacks != NULL) {
-        rule(ret_ruling, VERDICT_ABSENT, "not on this machine: %s", lacks);
+        ruling_add(ret_ruling, VERDICT_ABSENT, "not on this machine: %s", lacks);
         return;
     }
     /* An attack before may have been the end of it. */
@@ -289,28 +295,22 @@ void referee_judge(struct referee *referee, const struct attack *attack, struct 
         r = start_neighbour(referee, &err);
     }
     if (r < 0) {
-        rule(ret_ruling, VERDICT_UNTRIED, "%s", err.message);
+        ruling_add(ret_ruling, VERDICT_UNTRIED, "%s", err.message);
         return;
     }
-    if (attack->prepare != NULL) {
-        r = ground_make_root(&referee->ground);
-        r = r < 0 ? r : attack->prepare(&referee->ground);
-    }
-    if (r < 0) {
-        rule(ret_ruling, VERDICT_UNTRIED, "preparing a root folder: %s", strerror(-r));
-    } else {
-        run_control(referee, attack, ret_ruling);
+    if (attack->calls != NULL) {
         neighbour_begin(&referee->neighbour);
-        run_all(referee, attack, ret_ruling);
-        judge_surroundings(referee, ret_ruling);
+        visit_judge(referee, attack, ret_ruling);
+    } else {
+        judge_sandboxes(referee, attack, ret_ruling);
     }
-    ground_remove_root(&referee->ground);
     ret_ruling->took_ns = clock_now_ns() - start_ns;
 }
 
 int referee_init(struct referee *referee, const char *hutch, const char *own, const char *state, struct error *err)
 {
     referee->hutch = hutch;
+    referee->door = DOOR_EMPTY;
     referee->state = state;
     referee->neighbour = NEIGHBOUR_EMPTY;
     referee->ground = GROUND_EMPTY;
@@ -323,6 +323,7 @@ int referee_init(struct referee *referee, const char *hutch, const char *own, co
 
 void referee_release(struct referee *referee)
 {
+    (void)door_close(&referee->door);
     neighbour_end(&referee->neighbour);
     (void)process_reap_others(&referee->ground.process, 1, LEFT_LIMIT_MS);
     ground_release(&referee->ground);

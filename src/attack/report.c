@@ -13,11 +13,14 @@ static const char *const headings[] = {
     [ATTACK_PROGRAMS] = "Programs that are not listed (--only)",
     [ATTACK_NEIGHBOURS] = "Between two sandboxes",
     [ATTACK_RESOURCES] = "Resources",
+    [ATTACK_CALLERS] = "Callers of the service",
+    [ATTACK_TRANSFERS] = "Files through the service",
 };
 
 static const char *const group_names[] = {
     [ATTACK_KERNEL] = "kernel",         [ATTACK_FILES] = "files",         [ATTACK_PROGRAMS] = "programs",
-    [ATTACK_NEIGHBOURS] = "neighbours", [ATTACK_RESOURCES] = "resources",
+    [ATTACK_NEIGHBOURS] = "neighbours", [ATTACK_RESOURCES] = "resources", [ATTACK_CALLERS] = "callers",
+    [ATTACK_TRANSFERS] = "transfers",
 };
 
 static const struct {

@@ -150,7 +150,48 @@
     ROW(pending_signals)                                                                                               \
     ROW(stopped_processes)                                                                                             \
     ROW(thread_bomb)                                                                                                   \
-    ROW(zombies)
+    ROW(zombies)                                                                                                       \
+    ROW(blocked_commands)                                                                                              \
+    ROW(broken_reload)                                                                                                 \
+    ROW(costly_patterns)                                                                                               \
+    ROW(expired_key)                                                                                                   \
+    ROW(forged_headers)                                                                                                \
+    ROW(forged_records)                                                                                                \
+    ROW(guessed_passwords)                                                                                             \
+    ROW(half_closed)                                                                                                   \
+    ROW(idle_connections)                                                                                              \
+    ROW(ids_of_others)                                                                                                 \
+    ROW(json_shapes)                                                                                                   \
+    ROW(large_bodies)                                                                                                  \
+    ROW(length_oracle)                                                                                                 \
+    ROW(malformed_requests)                                                                                            \
+    ROW(many_bodies)                                                                                                   \
+    ROW(narrow_keys)                                                                                                   \
+    ROW(never_reading)                                                                                                 \
+    ROW(no_credentials)                                                                                                \
+    ROW(open_to_all)                                                                                                   \
+    ROW(path_tricks)                                                                                                   \
+    ROW(pipelined_requests)                                                                                            \
+    ROW(revoked_key)                                                                                                   \
+    ROW(slow_bodies)                                                                                                   \
+    ROW(slow_headers)                                                                                                  \
+    ROW(smuggled_requests)                                                                                             \
+    ROW(state_files)                                                                                                   \
+    ROW(too_many)                                                                                                      \
+    ROW(web_pages)                                                                                                     \
+    ROW(wrong_credentials)                                                                                             \
+    ROW(held_open)                                                                                                     \
+    ROW(changing_files)                                                                                                \
+    ROW(download_race)                                                                                                 \
+    ROW(endless_upload)                                                                                                \
+    ROW(files_of_others)                                                                                               \
+    ROW(links_out)                                                                                                     \
+    ROW(listing_race)                                                                                                  \
+    ROW(odd_ids)                                                                                                       \
+    ROW(odd_paths)                                                                                                     \
+    ROW(removal_race)                                                                                                  \
+    ROW(special_files)                                                                                                 \
+    ROW(upload_race)
 
 #define DECLARE(name) extern const struct attack attack_##name;
 ATTACKS(DECLARE)

@@ -159,6 +159,22 @@ void words_for_control(struct words *words, const struct referee *referee, const
     add_pair(&list, "--inside", attack->name);
 }
 
+void words_for_call(struct words *words, const struct referee *referee, const struct attack *attack)
+{
+    struct list list = {.words = words};
+    size_t count = 0;
+
+    set_environment(words, referee, true);
+    while (words->envp[count] != NULL)
+        count++;
+    for (size_t i = 0; i < DOOR_VARIABLES; i++)
+        words->envp[count++] = referee->door.variables[i];
+    words->envp[count] = NULL;
+    (void)snprintf(words->program, sizeof words->program, "%s/hutch-attack", referee->ground.program);
+    add(&list, words->program);
+    add_pair(&list, "--call", attack->name);
+}
+
 const char *words_variant(enum attack_variant variant)
 {
     return variant == AS_ROOT ? "as root" : variant == WITH_TIGHT ? "with the filter tight" : "as nobody";

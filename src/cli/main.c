@@ -16,7 +16,7 @@ static int print_help(char **argv)
     printf("usage: hutch VERB [options]\n\n"
            "  run       run a command in a sandbox of its own ('hutch run --help')\n"
            "  doctor    say whether a sandbox can be made on this machine, and what is missing\n"
-           "  attack    attack this machine's sandboxes, and see everything refused\n"
+           "  attack    attack this machine's sandboxes and service, and see everything refused\n"
            "  version   print the version\n"
            "  help      this text\n");
     return 0;

@@ -35,6 +35,7 @@ enum {
     PRUNE_MS = 3600 * 1000,
     DAY_MS = 86400 * 1000,
     UNABLE_MS = 2000,
+    BODIES_AT_ONCE = 4, /* of the largest size, from all clients of a listener */
     LAST_GRACE_MS = 500, /* for answers that are on their way when the keeper has gone */
 };
 
@@ -117,6 +118,7 @@ static struct server_limits limits_from(const struct config_server *config)
     limits.headers_ms = config->header_timeout_seconds * 1000;
     limits.body_silence_ms = config->body_timeout_seconds * 1000;
     limits.write_stall_ms = config->send_timeout_seconds * 1000;
+    limits.bodies_bytes = BODIES_AT_ONCE * (size_t)config->max_body_mb << 20;
     limits.idle_ms = config->idle_timeout_seconds * 1000;
     return limits;
 }

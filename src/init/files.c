@@ -79,6 +79,29 @@ static int check_is_file(mode_t mode)
     return S_ISREG(mode) ? 0 : S_ISDIR(mode) ? -EISDIR : -ENXIO;
 }
 
+static bool is_of_proc(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/*
+ * Of what /proc has about this very process: a link to /proc/self leads there, and what it shows, such as where our
+ * memory lies, is that of init.
+ */
+static bool is_about_us(int fd)
+{
+    char link[32];
+    char own[32] = "/proc/";
+    char path[64];
+
+    ssize_t length = readlink("/proc/self", own + 6, sizeof own - 7);
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path);
+    return length > 0 && n > 6 + length && memcmp(path, own, 6 + (size_t)length) == 0 && path[6 + length] == '/';
+}
+
 /* Never waits: O_NONBLOCK for a FIFO, O_NOCTTY for a terminal. What it is not is found out once it is open. */
 static int open_file(const char *path, int flags, mode_t mode, struct stat *ret_st)
 {
@@ -87,18 +110,13 @@ static int open_file(const char *path, int flags, mode_t mode, struct stat *ret_
     if (fd < 0)
         return -errno;
     int r = fstat(fd, ret_st) < 0 ? -errno : check_is_file(ret_st->st_mode);
+    if (r == 0 && is_of_proc(fd) && is_about_us(fd))
+        r = -EACCES;
     if (r < 0) {
         (void)close(fd);
         return r;
     }
     return fd;
-}
-
-static bool is_of_proc(int fd)
-{
-    struct statfs fs;
-
-    return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
 /* How many bytes there are to read. */

@@ -53,10 +53,20 @@ exec {hutch} "$@"
 """
 
 
-def attack(hutch: str, *names: str) -> tuple[int, dict[str, dict]]:
+# A daemon of ours, but first this.
+DAEMON = f"""#!/bin/sh
+{{deed}}
+exec {pathlib.Path(HUTCH).parent}/hutchd "$@"
+"""
+
+
+def attack(hutch: str, *names: str, daemon: str = "") -> tuple[int, dict[str, dict]]:
     program = folder("hutch") / "hutch"
-    program.write_text(hutch)
-    program.chmod(0o755)
+    for path, text in ((program, hutch), (program.parent / "hutchd", daemon)):
+        path.unlink(missing_ok=True)
+        if text:
+            path.write_text(text)
+            path.chmod(0o755)
     words = [HUTCH, "attack", "--json", "--hutch", str(program), *names]
     done = subprocess.run(words, capture_output=True, text=True, env=environment(), check=False)
     check(done.stdout, f"nothing was told: {done.stderr}")
@@ -116,6 +126,52 @@ def no_answer() -> None:
     for deed, verdict in (("exit 125", "untried"), ("exit 3", "untried"), ("echo; exit 0", "untried")):
         status, told = attack(FIRST.format(hutch=HUTCH, deed=deed), "io-uring")
         equal(deed, (status, told["io-uring"]["verdict"]), (1, verdict))
+
+
+HONEST = FIRST.format(hutch=HUTCH, deed="")
+
+
+@case
+def open_daemon() -> None:
+    "with a daemon that asks nobody for credentials these attacks get through, and others do not"
+    names = ("no-credentials", "wrong-credentials", "web-pages")
+    status, told = attack(HONEST, *names, daemon=DAEMON.format(deed="export HUTCH_SERVER_AUTH=off"))
+    verdicts = {name: told[name]["verdict"] for name in names}
+    expected = {"no-credentials": "through", "wrong-credentials": "through", "web-pages": "refused"}
+    equal("verdicts", (status, verdicts), (1, expected))
+
+
+@case
+def forged_log() -> None:
+    "a line in the daemon's log that it did not write is seen"
+    deed = "(for i in $(seq 300); do echo forged; sleep 0.01; done) &"
+    status, told = attack(HONEST, "path-tricks", daemon=DAEMON.format(deed=deed))
+    equal("verdict", (status, told["path-tricks"]["verdict"]), (1, "through"))
+    contains("detail", told["path-tricks"]["detail"], "a line of its log is not its own")
+
+
+@case
+def ended_daemon() -> None:
+    "a gateway that ends is seen, and the next attack has a daemon all the same"
+    deed = """(until p=$(cat /proc/$$/task/$$/children | tr ' ' '\\n' | while read c; do
+        grep -qz -e --serve /proc/$c/cmdline && echo $c; done) && [ -n "$p" ]; do sleep 0.05; done
+        sleep 1; kill -9 $p) 2> /dev/null &"""
+    status, told = attack(HONEST, "slow-headers", "web-pages", daemon=DAEMON.format(deed=deed))
+    equal("status", status, 1)
+    equal("verdict", told["slow-headers"]["verdict"], "through")
+    contains("detail", told["slow-headers"]["detail"], "the daemon")
+
+
+@case
+def no_daemon() -> None:
+    "where there is no daemon, or none that starts, that is said by name"
+    status, told = attack(HONEST, "path-tricks")
+    equal("none", (status, told["path-tricks"]["verdict"]), (0, "absent"))
+    contains("detail", told["path-tricks"]["detail"], "there is no hutchd beside")
+    status, told = attack(HONEST, "path-tricks", "web-pages", daemon="#!/bin/sh\necho no such luck >&2; exit 3\n")
+    for name in ("path-tricks", "web-pages"):
+        equal(name, (status, told[name]["verdict"]), (1, "untried"))
+        contains("detail", told[name]["detail"], "no such luck")
 
 
 @case

@@ -16,6 +16,7 @@ from harness import (
     eventually,
     finish,
     place,
+    status_of,
 )
 
 BUILT = pathlib.Path(HUTCH).parent

@@ -69,7 +69,7 @@ def time_tells_nothing() -> None:
         check(0.8 < ratio < 1.25, f"medians {medians}")
 
 
-LINE = re.compile(r'(?:[a-z_0-9]+=(?:"(?:[^"\\\x00-\x1f\x7f]|\\.)*"|[^\s"\\]*)(?: |$))+')
+LINE = re.compile(r'(?:gateway: )?(?:[a-z_0-9]+=(?:"(?:[^"\\\x00-\x1f\x7f]|\\.)*"|[^\s"\\]*)(?: |$))+')
 
 
 @case

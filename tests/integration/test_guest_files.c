@@ -251,8 +251,8 @@ static void reads_proc_and_holes(struct guest *guest)
 {
     struct asked asked = {0};
 
-    CHECK(asked_once(guest, question(WIRE_FILE_READ, "/proc/self/status", 0), NULL, 0, &asked) == 0);
-    CHECK(asked.entry.size == 0 && asked.content.length > 100 && memcmp(asked.content.data, "Name:", 5) == 0);
+    CHECK(asked_once(guest, question(WIRE_FILE_READ, "/proc/meminfo", 0), NULL, 0, &asked) == 0);
+    CHECK(asked.entry.size == 0 && asked.content.length > 100 && memcmp(asked.content.data, "MemTotal:", 9) == 0);
     buf_release(&asked.content);
     asked = (struct asked){0};
     CHECK(asking_write("holes", "", 0) && truncate(in_folder("holes"), 32 * MIB) == 0);
@@ -260,6 +260,16 @@ static void reads_proc_and_holes(struct guest *guest)
     CHECK(asked.content.length == 32 * MIB && asked.content.data[0] == 0);
     CHECK(memcmp(asked.content.data, asked.content.data + 1, 32 * MIB - 1) == 0);
     buf_release(&asked.content);
+}
+
+/* The worker's memory is a copy of init's. */
+static void tells_nothing_of_itself(struct guest *guest)
+{
+    static const char *const names[] = {"/proc/self/maps", "/proc/self/status", "/proc/thread-self/stat"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(asked_simply(guest, question(WIRE_FILE_READ, names[i], 0)) == EACCES);
+    CHECK(asked_simply(guest, question(WIRE_FILE_WRITE, "/proc/self/comm", 0)) == EACCES);
 }
 
 static bool mount_small(const char *name)
@@ -406,6 +416,7 @@ static const struct guest_case cases[] = {
     {"permissions mean what they mean to a command", acts_as_user},
     {"reading stops at the size at the start, unless asked for more", stops_at_size},
     {"files of /proc and files with holes", reads_proc_and_holes},
+    {"nothing about the worker itself", tells_nothing_of_itself},
     {"a full disk is told with what was written", tells_full_disk},
     {"an atomic write leaves the old or the new, and nothing else", writes_all_or_nothing},
     {"appends do not get into each other", appends_in_one_piece},

@@ -22,7 +22,6 @@ from harness import (
     main,
     place,
     quick,
-    status_of,
 )
 
 

@@ -107,11 +107,18 @@ void connection_stop(struct connection *connection)
         connection_linger(connection);
 }
 
+/* Who does not take the answers gets no others: requests that come ahead of them would fill our memory with those. */
+static bool has_room_for_answers(const struct connection *connection)
+{
+    return stream_unsent(&connection->stream) <= connection_limits(connection)->unsent_low_bytes;
+}
+
 static bool takes_input(const struct connection *connection)
 {
     switch (connection->phase) {
     case PHASE_IDLE:
     case PHASE_HEAD:
+        return has_room_for_answers(connection);
     case PHASE_DISCARD:
         return true;
     case PHASE_BODY:
@@ -135,7 +142,7 @@ void connection_fail(struct connection *connection, unsigned status, const char 
         return;
     }
     if (request != NULL && !request->is_handed) {
-        exchange_refuse(connection, status, message);
+        request_refuse(request, status, NULL, message);
         return;
     }
     const struct server_options *options = &connection->server->options;
@@ -170,7 +177,8 @@ static void settle(struct connection *connection)
 {
     if (connection->phase == PHASE_CLOSED || connection->phase == PHASE_LINGER)
         return;
-    if (connection->phase == PHASE_IDLE && (connection->has_eof || connection->must_close))
+    bool is_last = connection->must_close || (connection->has_eof && connection->pending.length == 0);
+    if (connection->phase == PHASE_IDLE && is_last)
         connection_linger(connection);
     else if (connection->has_eof && connection->pending.length == 0 && takes_input(connection))
         connection_end(connection);
@@ -184,10 +192,12 @@ static void process(struct connection *connection, const uint8_t *data, size_t l
     connection->is_processing = true;
     while (takes_input(connection) && event.type != HTTP1_MORE && requests < TURN_REQUESTS) {
         http1_next(&connection->http1, &data, &length, &event);
+        connection->input_left = length;
         exchange_event(connection, &event);
         requests += event.type == HTTP1_END;
     }
     connection->is_processing = false;
+    connection->input_left = 0;
     if (connection->phase != PHASE_CLOSED && connection->phase != PHASE_LINGER)
         hold(connection, data, length);
     if (takes_input(connection) && connection->pending.length > 0)
@@ -285,6 +295,10 @@ static void on_written(struct stream *stream)
         connection->deadline_ms = connection_now(connection) + connection_limits(connection)->linger_ms;
         if (connection->has_eof)
             connection_end(connection);
+        return;
+    }
+    if (connection->pending.length > 0 && (connection->phase == PHASE_IDLE || connection->phase == PHASE_HEAD)) {
+        connection_continue(connection);
         return;
     }
     if (request == NULL || !request->wants_drain || unsent > connection_limits(connection)->unsent_low_bytes / 2)

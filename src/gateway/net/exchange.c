@@ -133,22 +133,22 @@ void exchange_admit(struct connection *connection)
         begin_body(connection);
 }
 
-void exchange_refuse(struct connection *connection, unsigned status, const char *message)
-{
-    /* The refusal may be answered later: until then the rest of the body has to wait, or it would be refused again. */
-    if (connection->phase == PHASE_BODY)
-        connection_set_phase(connection, PHASE_HANDLER, 0);
-    request_refuse(connection->request, status, NULL, message);
-}
-
-/* 0, -ENOBUFS when it is too large, -ENOMEM. */
+/* 0, -ENOBUFS when it is too large, -ENOMEM when all of them together are. */
 static int collect(struct request *request, const uint8_t *data, size_t length)
 {
+    struct server *server = request->connection->server;
     uint64_t cap = request->route->body == ROUTE_NO_BODY ? DISCARD_MOST : request->route->body_cap;
 
     if (request->body_received > cap)
         return -ENOBUFS;
-    return request->route->body == ROUTE_NO_BODY ? 0 : buf_append(&request->body, data, length);
+    if (request->route->body == ROUTE_NO_BODY)
+        return 0;
+    if (length > server->options.limits.bodies_bytes - server->bodies_bytes)
+        return -ENOMEM;
+    int r = buf_append(&request->body, data, length);
+    if (r == 0)
+        server->bodies_bytes += length;
+    return r;
 }
 
 static void on_body(struct connection *connection, const uint8_t *data, size_t length)
@@ -167,9 +167,9 @@ static void on_body(struct connection *connection, const uint8_t *data, size_t l
     if (request->route->body != ROUTE_STREAM) {
         int r = collect(request, data, length);
         if (r == -ENOBUFS)
-            exchange_refuse(connection, 413, "the body is too large");
+            request_refuse(request, 413, NULL, "the body is too large");
         else if (r < 0)
-            exchange_refuse(connection, 503, "there is no memory for the body");
+            request_refuse(request, 503, NULL, "there is no memory for the body");
     } else if (request->body_received > request->route->body_cap) {
         connection_fail(connection, 413, "the body is too large");
     } else if (request->events != NULL && request->events->body != NULL) {

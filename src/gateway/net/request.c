@@ -73,6 +73,7 @@ struct request *request_new(struct connection *connection)
 
 void request_free(struct request *request)
 {
+    request->connection->server->bodies_bytes -= request->body.length;
     buf_release(&request->body);
     arena_release(&request->arena);
     free(request);
@@ -145,7 +146,7 @@ static bool may_keep_alive(const struct request *request)
     const struct connection *connection = request->connection;
 
     return request->wants_keep_alive && !connection->must_close && !connection->server->is_stopping &&
-           (!connection->has_eof || connection->pending.length > 0) && has_little_left(request);
+           (!connection->has_eof || connection->pending.length + connection->input_left > 0) && has_little_left(request);
 }
 
 static int write_head(struct request *request, const char *type, enum head_framing framing, uint64_t length)
@@ -246,6 +247,9 @@ void request_refuse(struct request *request, unsigned status, const char *code, 
     if (code == NULL)
         code = refusal_code(status);
     request->is_handed = true;
+    /* The answer may come later; until then nothing more of a body is taken, or it would be refused again. */
+    if (request->connection->phase == PHASE_BODY)
+        connection_set_phase(request->connection, PHASE_HANDLER, 0);
     if (options->refuse != NULL) {
         options->refuse(request, status, code, message);
         return;

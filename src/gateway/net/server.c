@@ -18,6 +18,7 @@ struct server_limits server_limits_default(void)
         .arena_bytes = 256 << 10,
         .unsent_low_bytes = 256 << 10,
         .unsent_cap_bytes = 4 << 20,
+        .bodies_bytes = 128 << 20,
         .pending_bytes = 64 << 10,
         .headers_ms = 10000,
         .body_silence_ms = 30000,
@@ -43,6 +44,7 @@ static void fill_in(struct server_limits *limits)
     DEFAULT(arena_bytes);
     DEFAULT(unsent_low_bytes);
     DEFAULT(unsent_cap_bytes);
+    DEFAULT(bodies_bytes);
     DEFAULT(pending_bytes);
     DEFAULT(headers_ms);
     DEFAULT(body_silence_ms);

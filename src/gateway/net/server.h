@@ -31,6 +31,7 @@ struct server_limits {
     size_t arena_bytes;        /* 256 KiB per request */
     size_t unsent_low_bytes;   /* 256 KiB: above it request_write() says wait */
     size_t unsent_cap_bytes;   /* 4 MiB: above it the client is ended; a whole answer may be larger */
+    size_t bodies_bytes;       /* 128 MiB of collected bodies, of all clients together: 503 */
     size_t pending_bytes;      /* 64 KiB that a client may send ahead of its turn before it is no longer read */
     uint64_t headers_ms;       /* 10 s from the first byte to the end of the head, TLS handshake included: 408 */
     uint64_t body_silence_ms;  /* 30 s without a byte of the body: 408 */

@@ -47,6 +47,7 @@ struct connection {
     struct http1 http1;
     struct request *request;
     struct buf pending;    /* came ahead of its turn */
+    size_t input_left;     /* of what is being processed */
     uint64_t deadline_ms;  /* of the phase; 0: none */
     uint64_t body_ms;      /* when the body began */
     uint64_t progress_ms;  /* when the client last took something */
@@ -86,8 +87,9 @@ struct server {
     TAILQ_HEAD(, connection) idle;            /* for which there is nothing to be done, the longest first */
     TAILQ_HEAD(ready_list, connection) ready; /* for their next turn */
     LIST_HEAD(, listener) listeners;
-    size_t refusing; /* connections that are being told that there are too many */
-    size_t handles;  /* of its own and of connections, not yet closed */
+    size_t refusing;     /* connections that are being told that there are too many */
+    size_t bodies_bytes; /* collected, of requests that are not freed yet */
+    size_t handles;      /* of its own and of connections, not yet closed */
     char date[HEAD_DATE_SIZE];
     uint8_t random[512];
     size_t random_left;
@@ -138,8 +140,6 @@ static inline const struct server_limits *connection_limits(const struct connect
 void exchange_event(struct connection *connection, const struct http1_event *event);
 /* The hook has nothing against it. */
 void exchange_admit(struct connection *connection);
-/* Its request, which nobody was given yet, will not be served. */
-void exchange_refuse(struct connection *connection, unsigned status, const char *message);
 
 /* request.c */
 struct request *request_new(struct connection *connection);

@@ -39,6 +39,7 @@ static const struct row file_rows[] = {
     {ERROR_SYSTEM, EACCES, {403, "path_not_allowed"}},
     {ERROR_SYSTEM, EPERM, {403, "path_not_allowed"}},
     {ERROR_SYSTEM, EROFS, {403, "path_not_allowed"}},
+    {ERROR_SYSTEM, EOPNOTSUPP, {403, "path_not_allowed"}}, /* no files can be made there, such as in /proc */
     {ERROR_SYSTEM, ENOENT, {404, "not_found"}},
     {ERROR_SYSTEM, ENOSPC, {507, "disk_full"}},
     {ERROR_SYSTEM, EDQUOT, {507, "disk_full"}},

@@ -9,7 +9,11 @@ TEST(test_rows)
         const struct attack *attack = table_attacks[i];
         assert_row(attack->name, attack->tries != NULL && attack->tries[0] != '\0');
         bool speaks = (attack->inside != NULL) != (attack->script != NULL);
-        assert_row(attack->name, speaks != (attack->command != NULL) || attack->status == 125);
+        /* What callers do is said by themselves; what runs inside then is theirs. */
+        bool calls = attack->calls != NULL;
+        assert_row(attack->name, calls == (attack->group >= ATTACK_CALLERS));
+        assert_row(attack->name, calls || speaks != (attack->command != NULL) || attack->status == 125);
+        assert_row(attack->name, !attack->ends_daemon || attack->as_operator);
         /* A control is the same attempt. */
         assert_row(attack->name, attack->control == CONTROL_NONE || speaks);
         assert_row(attack->name, (attack->control == CONTROL_WITHOUT) == (attack->script != NULL));

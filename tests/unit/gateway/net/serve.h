@@ -36,6 +36,8 @@ struct serve {
     int port;
     char path[64]; /* of the unix socket; abstract */
     uint64_t stop_within_ms;
+    bool refuses_late;
+    _Atomic int refused;         /* by a hook that answers later */
     struct server_counts counts; /* after the stop */
     bool refuses_late;           /* as a server that records its refusals first */
     _Atomic int refused;         /* late */
@@ -61,6 +63,15 @@ static inline void serve_hello(struct request *request)
 {
     serve_of(request)->handled++;
     request_answer(request, 200, "text/plain", "hello", 5);
+}
+
+/* All of it at once. */
+static inline void serve_page(struct request *request)
+{
+    static char page[100000];
+
+    serve_of(request)->handled++;
+    request_answer(request, 200, "text/plain", page, sizeof page);
 }
 
 static inline void serve_echo(struct request *request)
@@ -319,6 +330,23 @@ static inline enum before serve_before(struct request *request)
     return BEFORE_GO_ON;
 }
 
+static inline void serve_refuse_now(uv_timer_t *timer)
+{
+    struct request *request = serve_timer_ends(timer);
+
+    request_answer(request, (unsigned)(uintptr_t)request->user, "text/plain", "no", 2);
+}
+
+/* As one does that has to write it down first. */
+static inline void serve_refuse_late(struct request *request, unsigned status, const char *code, const char *message)
+{
+    (void)code;
+    (void)message;
+    serve_of(request)->refused++;
+    request->user = (void *)(uintptr_t)status;
+    serve_after(request, 50, serve_refuse_now);
+}
+
 static inline void serve_done(const struct request *request, unsigned status, uint64_t sent, uint64_t duration_ns)
 {
     (void)sent;
@@ -330,6 +358,7 @@ static inline void serve_done(const struct request *request, unsigned status, ui
 static const struct route serve_routes[] = {
     {.method = METHOD_GET, .pattern = "/hello", .handle = serve_hello},
     {.method = METHOD_POST, .pattern = "/hello", .handle = serve_hello},
+    {.method = METHOD_GET, .pattern = "/page", .handle = serve_page},
     {.method = METHOD_POST, .pattern = "/echo", .body = ROUTE_JSON, .body_cap = 1 << 20, .handle = serve_echo},
     {.method = METHOD_PUT, .pattern = "/bytes", .body = ROUTE_BYTES, .body_cap = 100000, .handle = serve_echo},
     {.method = METHOD_PUT, .pattern = "/stream", .body = ROUTE_STREAM, .body_cap = 64 << 20, .handle = serve_stream},
