@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ACK_EVERY = WIRE_WINDOW / 4 };
+enum { ACK_EVERY = WIRE_WINDOW / 16 };
 
 void sink_init(struct sink *sink, int fd, size_t collect_cap)
 {

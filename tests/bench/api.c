@@ -32,7 +32,8 @@ enum {
     ID_SIZE = 64,
     WARM_UP = 5,
     OUTPUT_SECONDS = 120,
-    TURNS_MAX = 32
+    TURNS_MAX = 32,
+    SETTLE_SECONDS = 2
 };
 
 #define SANDBOXES "/api/v1/sandboxes"
@@ -43,6 +44,7 @@ struct bench {
     struct door door;
     uint64_t *bare_ns;
     uint64_t *ours_ns;
+    uint64_t *create_ns; /* the first part of ours_ns, where there is one */
     size_t samples;
 };
 
@@ -104,10 +106,11 @@ static int shell_true(struct door *door, const char *id, struct error *err)
                      err);
 }
 
-static int new_with(struct door *door, const char *argv, char id[ID_SIZE], struct error *err)
+static int new_with(struct door *door, const char *argv, char id[ID_SIZE], uint64_t *ret_created_ns, struct error *err)
 {
     int r = create(door, id, err);
 
+    *ret_created_ns = clock_now_ns();
     return r < 0 ? r : execute(door, id, argv, err);
 }
 
@@ -152,12 +155,14 @@ static int sample_new(struct bench *bench, size_t count, unsigned pause_ms, char
         uint64_t start_ns = clock_now_ns();
         r = run_bare(bare, err);
         uint64_t middle_ns = clock_now_ns();
+        uint64_t created_ns = middle_ns;
         if (r == 0)
-            r = new_with(&bench->door, inside, id, err);
+            r = new_with(&bench->door, inside, id, &created_ns, err);
         uint64_t end_ns = clock_now_ns();
         if (i >= WARM_UP) {
             bench->bare_ns[i - WARM_UP] = middle_ns - start_ns;
             bench->ours_ns[i - WARM_UP] = end_ns - middle_ns;
+            bench->create_ns[i - WARM_UP] = created_ns - middle_ns;
         }
         if (r == 0)
             r = destroy(&bench->door, id, err);
@@ -205,6 +210,7 @@ static void *work(void *context)
 {
     struct client *client = context;
     struct door door;
+    uint64_t created_ns;
     char id[ID_SIZE];
 
     client->r = door_open(&door, client->bench->port, client->bench->key, &client->err);
@@ -212,7 +218,7 @@ static void *work(void *context)
     uint64_t start_ns = clock_now_ns();
     do {
         if (client->r == 0)
-            client->r = new_with(&door, "[\"true\"]", id, &client->err);
+            client->r = new_with(&door, "[\"true\"]", id, &created_ns, &client->err);
         client->elapsed_ns = clock_now_ns() - start_ns;
         if (client->r == 0)
             client->r = destroy(&door, id, &client->err);
@@ -340,14 +346,35 @@ static int measure_output(struct bench *bench, uint64_t mib, size_t turns, struc
     return destroy(&bench->door, id, err);
 }
 
-static void print_samples(const struct bench *bench, const char *prefix, const char *end)
+static void print_samples(struct bench *bench, const char *prefix, const char *end)
 {
     char name[32];
 
     (void)snprintf(name, sizeof name, "%sbare", prefix);
     print_list(name, bench->bare_ns, bench->samples, ", ");
+    if (bench->create_ns[0] > 0) {
+        (void)snprintf(name, sizeof name, "%screate", prefix);
+        print_list(name, bench->create_ns, bench->samples, ", ");
+        bench->create_ns[0] = 0;
+    }
     (void)snprintf(name, sizeof name, "%sours", prefix);
     print_list(name, bench->ours_ns, bench->samples, end);
+}
+
+/* What could still be had of the machine's memory. */
+static uint64_t available_kib(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+
+    while (file != NULL && kib == 0 && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kib = strtoull(line + 13, NULL, 10);
+    }
+    if (file != NULL)
+        (void)fclose(file);
+    return kib;
 }
 
 static int crowd(struct bench *bench, size_t live, size_t samples, struct error *err)
@@ -358,10 +385,13 @@ static int crowd(struct bench *bench, size_t live, size_t samples, struct error 
 
     if (live < 1 || live > LIVE_MAX)
         return error_set(err, ERROR_INVALID, 0, "1 to %d live sandboxes", LIVE_MAX);
+    uint64_t before_kib = available_kib();
     uint64_t start_ns = clock_now_ns();
     for (; r == 0 && made < live; made += r == 0)
         r = create(&bench->door, ids[made], err);
     (void)printf("{\"all_created_ms\": %.0f, ", (double)(clock_now_ns() - start_ns) / 1e6);
+    (void)sleep(SETTLE_SECONDS); /* the pool fills up again */
+    (void)printf("\"each_kib\": %.0f, ", ((double)before_kib - (double)available_kib()) / (double)live);
     if (r == 0)
         r = sample_live(bench, samples, err);
     print_samples(bench, "live_", ", ");
@@ -416,11 +446,13 @@ int main(int argc, char **argv)
     bench.port = argv[1];
     bench.key = argv[2];
     bench.bare_ns = calloc(SAMPLES_MAX + CLIENTS_MAX, sizeof *bench.bare_ns);
+    bench.create_ns = calloc(SAMPLES_MAX + CLIENTS_MAX, sizeof *bench.create_ns);
     bench.ours_ns = calloc(SAMPLES_MAX + CLIENTS_MAX, sizeof *bench.ours_ns);
     unsigned long first = strtoul(argv[4], NULL, 10);
     unsigned long second = argc > 5 ? strtoul(argv[5], NULL, 10) : 0;
     (void)signal(SIGPIPE, SIG_IGN);
-    int r = bench.bare_ns == NULL || bench.ours_ns == NULL || first > SAMPLES_MAX || second > SAMPLES_MAX
+    int r = bench.bare_ns == NULL || bench.ours_ns == NULL || bench.create_ns == NULL || first > SAMPLES_MAX ||
+                    second > SAMPLES_MAX
                 ? error_set(&err, ERROR_INVALID, 0, "too many samples")
                 : door_open(&bench.door, bench.port, bench.key, &err);
     if (r == 0)
@@ -430,5 +462,6 @@ int main(int argc, char **argv)
     door_close(&bench.door);
     free(bench.bare_ns);
     free(bench.ours_ns);
+    free(bench.create_ns);
     return r < 0 ? 1 : 0;
 }

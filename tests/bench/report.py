@@ -104,6 +104,12 @@ def service_table(found: dict) -> None:
     for name, row in rows.items():
         cells = [f"{row[who]['p50_ms']:.2f} / {row[who]['p99_ms']:.2f}" for who in ("bare", "ours")]
         print(f"  {name:<44} {cells[0]:>15} {cells[1]:>15} {row['ours']['p50_ms'] / row['bare']['p50_ms']:>6.2f}")
+    created = {"with none": found["fresh"], **{f"beside {live}": row["fresh"] for live, row in found["crowds"].items()}}
+    print("  of the second, the creation alone, p50 ms: "
+          + ", ".join(f"{row['create']['p50_ms']:.2f} {how}" for how, row in created.items()))
+    for live, row in found["crowds"].items():
+        print(f"  {live} live: {row['each_kib']:.0f} KiB of memory each, {row['fds_each']:.2f} descriptors each in the"
+              f" process that has most, made in {row['all_created_ms'] / 1e3:.1f} s")
     print("  create, true, destroy, a second: "
           + ", ".join(f"{rate:.0f} with {clients} clients" for clients, rate in found["sustained"].items()))
     print(f"  100 at once, each a new sandbox with true: p50 {found['burst']['p50_ms']:.1f},"
@@ -130,6 +136,11 @@ def service_verdicts(found: dict) -> list[Verdict]:
         ours, alone = row[name]["ours"]["p50_ms"], found[name]["ours"]["p50_ms"]
         verdicts.append(Verdict(f"{name} p50 beside {live} idle sandboxes <= 2 x alone (design: 5,000)",
                                 f"{ours / alone:.2f} ({ours:.2f} / {alone:.2f} ms)", ours <= 2 * alone))
+    ours, alone = row["fresh"]["create"]["p50_ms"], found["fresh"]["create"]["p50_ms"]
+    verdicts.append(Verdict(f"creation over HTTP beside {live} idle sandboxes <= 2 x alone (design: 5,000)",
+                            f"{ours / alone:.2f} ({ours:.2f} / {alone:.2f} ms)", ours <= 2 * alone))
+    verdicts.append(Verdict(f"at most 3 descriptors per sandbox in any process, {live} live", f"{row['fds_each']:.2f}",
+                            row["fds_each"] <= 3))
     return verdicts
 
 

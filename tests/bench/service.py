@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -44,8 +45,8 @@ def is_ready(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def daemon(build: pathlib.Path, work: pathlib.Path, live: int) -> Iterator[tuple[str, str]]:
-    """Its port and a key."""
+def daemon(build: pathlib.Path, work: pathlib.Path, live: int) -> Iterator[tuple[str, str, int]]:
+    """Its port, a key, its process."""
     port, key = free_port(), secrets.token_hex(24)
     process = subprocess.Popen(
         [build / "hutchd", "--state", work / "service", "--listen", f"127.0.0.1:{port}"],
@@ -56,21 +57,50 @@ def daemon(build: pathlib.Path, work: pathlib.Path, live: int) -> Iterator[tuple
             if process.poll() is not None or time.monotonic() > until:
                 raise subprocess.CalledProcessError(process.returncode or 1, "hutchd")
             time.sleep(0.05)
-        yield str(port), key
+        yield str(port), key, process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
 
 
 def pairs(measured: dict[str, list[int]], prefix: str = "") -> dict[str, dict[str, float]]:
-    return {who: report.summary(measured[prefix + who]) for who in ("bare", "ours")}
+    return {who: report.summary(measured[prefix + who]) for who in ("bare", "ours", "create") if prefix + who in measured}
+
+
+def descriptors(pid: int) -> list[int]:
+    """How many the daemon has, and each process that it started itself."""
+    found = []
+    for one in [str(pid), *pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]:
+        with contextlib.suppress(OSError):
+            found.append(len(os.listdir(f"/proc/{one}/fd")))
+    return found
+
+
+class Most:
+    """The most descriptors that any process of the daemon has while this is watched."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.count, self.over = pid, 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self) -> None:
+        while not self.over.wait(1):
+            self.count = max(self.count, *descriptors(self.pid))
+
+    def __enter__(self) -> "Most":
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
 
 
 def measure(build: pathlib.Path, work: pathlib.Path, tool: Callable[..., dict], quick: bool) -> dict:
     """`tool` runs one of our programs that print JSON."""
     crowds = [200] if quick else [1000, 5000]
     samples = 60 if quick else 300
-    with daemon(build, work, max(crowds)) as (port, key):
+    with daemon(build, work, max(crowds)) as (port, key, pid):
         def ask(*words: object) -> dict:
             time.sleep(2)  # the pool fills up again
             return tool(build, "bench-api", port, key, *words, work=work)
@@ -86,7 +116,9 @@ def measure(build: pathlib.Path, work: pathlib.Path, tool: Callable[..., dict], 
             "crowds": {},
         }
         for live in crowds:
-            measured = ask("crowd", live, samples)
+            with Most(pid) as most:
+                measured = ask("crowd", live, samples)
             found["crowds"][live] = {"live": pairs(measured, "live_"), "fresh": pairs(measured, "fresh_"),
-                                     "all_created_ms": measured["all_created_ms"]}
+                                     "all_created_ms": measured["all_created_ms"], "each_kib": measured["each_kib"],
+                                     "fds_each": most.count / live}
     return found

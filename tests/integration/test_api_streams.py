@@ -412,6 +412,68 @@ def environments() -> None:
         one.destroy(box)
 
 
+def spools(one: Service) -> list[str]:
+    return sorted(path.name for path in (one.state / "gateway/spool").iterdir())
+
+
+def printed(number: int) -> int:
+    """How many bytes `seq 1 number` prints."""
+    digits = len(str(number))
+    return sum(9 * 10 ** (n - 1) * (n + 1) for n in range(1, digits)) + (number - 10 ** (digits - 1) + 1) * (digits + 1)
+
+
+def last_line(body: bytes) -> int:
+    """Of numbered lines without a gap, whose first and last may be cut off."""
+    numbers = [int(line) for line in body.split(b"\n")[1:-1]]
+    check(len(numbers) > 1000, f"{len(body)} bytes")
+    equal("not a line is missing", numbers, list(range(numbers[0], numbers[-1] + 1)))
+    return numbers[-1]
+
+
+@case
+def spooled() -> None:
+    """What a flood prints goes to a spool and not to the database; what is kept is there in the end, the spool is not."""
+    with service("streams") as one, sandbox(one) as box:
+        equal("none", spools(one), [])
+        run = one.start_exec(box, command="seq 1 100000000")
+        eventually("a flood", lambda: one.ok("GET", f"{V}/execs/{run}").json["output_next"] > 30 << 20, 30)
+        equal("its spool", spools(one), [run])
+        size = sum(path.stat().st_size for path in (one.state / "gateway").glob("hutch.db*"))
+        check(size < 10 << 20, f"the database has {size} bytes")
+        one.ok("DELETE", f"{V}/execs/{run}", status=204)
+        eventually("ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+        eventually("removed", lambda: spools(one) == [])
+        before = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body
+        last_line(before)
+        old = one.gateway()
+        os.kill(old, signal.SIGKILL)
+        eventually("another gateway", lambda: one.gateway() not in (0, old) and answers(one), 30)
+        stored = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body
+        equal("the database has it", (len(stored), stored == before), (len(before), True))
+        run = one.start_exec(box, command="seq 1 1000000; sleep 100")
+        eventually("calm", lambda: one.ok("GET", f"{V}/execs/{run}").json["output_next"] == printed(1000000), 30)
+        eventually("recorded while it runs", lambda: spools(one) == [], 10)
+
+
+@case
+def spooled_and_killed() -> None:
+    """kill -9 of everything during a flood: all that was ever shown of it is there afterwards."""
+    with service("streams") as one:
+        run = one.start_exec(one.create(), command="seq 1 100000000", output_bytes=8 << 20)
+        eventually("a flood", lambda: one.ok("GET", f"{V}/execs/{run}").json["output_next"] > 30 << 20, 30)
+        equal("its spool", spools(one), [run])
+        seen = one.ok("GET", f"{V}/execs/{run}").json["output_next"]
+        one.process.kill()
+        one.process.wait()
+        eventually("the gateway has gone", lambda: answers(one) is False)
+        one.start()
+        equal("no spool", spools(one), [])
+        body = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body
+        check(7 << 20 < len(body) <= 9 << 20, f"{len(body)} bytes are kept")
+        last = last_line(body)
+        check(printed(last + 1) > seen, f"it ends with {last} at {printed(last)}, but {seen} had been shown")
+
+
 def answers(one: Service) -> bool:
     try:
         return one.call("GET", "/healthz", key=None).status == 200

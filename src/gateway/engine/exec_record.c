@@ -62,6 +62,7 @@ static void refuse_spool(struct exec *exec)
     exec->is_spooling = false;
     exec->is_spool_refused = true;
     exec->recording = exec->recorded;
+    memcpy(exec->recording_offsets, exec->recorded_offsets, sizeof exec->recording_offsets);
 }
 
 static void record_end(struct exec *exec);

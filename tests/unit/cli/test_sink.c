@@ -196,7 +196,7 @@ TEST(test_ack_due)
 
     sink_init(&sink, -1, sizeof data);
     assert_false(sink_ack_due(&sink));
-    assert_int_equal(take(&sink, 0, WIRE_WINDOW / 4 - 1), 0);
+    assert_int_equal(take(&sink, 0, WIRE_WINDOW / 16 - 1), 0);
     assert_false(sink_ack_due(&sink));
     assert_int_equal(take(&sink, sink.received, 1), 0);
     assert_true(sink_ack_due(&sink));

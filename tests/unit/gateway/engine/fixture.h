@@ -46,6 +46,7 @@ struct fixture {
     size_t spools_made;
     size_t spools_removed;
     uint64_t spooled_next;
+    uint64_t spooled_well; /* up to here, without an error */
     size_t spooled_bytes;
 };
 
@@ -132,6 +133,7 @@ static inline void write_spool(struct recorder_spool *spool, const struct record
         f->spooled_next = pieces[i].seq + pieces[i].length;
         f->spooled_bytes += pieces[i].length;
     }
+    f->spooled_well = f->spool_status == 0 ? f->spooled_next : f->spooled_well;
     answer_with(f, done, request, f->spool_status);
 }
 

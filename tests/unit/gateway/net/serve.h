@@ -36,8 +36,6 @@ struct serve {
     int port;
     char path[64]; /* of the unix socket; abstract */
     uint64_t stop_within_ms;
-    bool refuses_late;
-    _Atomic int refused;         /* by a hook that answers later */
     struct server_counts counts; /* after the stop */
     bool refuses_late;           /* as a server that records its refusals first */
     _Atomic int refused;         /* late */
@@ -295,21 +293,6 @@ static inline void serve_promise(struct request *request)
         r = request_write(request, "x", 1);
     serve_of(request)->handled += r < 0 ? 100 : 1;
     request_finish(request);
-}
-
-static inline void serve_refuse_now(uv_timer_t *timer)
-{
-    struct request *request = serve_timer_ends(timer);
-
-    request_answer(request, (unsigned)(uintptr_t)request->principal, "text/plain", "no", 2);
-}
-
-static inline void serve_refuse_late(struct request *request, unsigned status, const char *code, const char *message)
-{
-    (void)code, (void)message;
-    serve_of(request)->refused++;
-    request->principal = (void *)(uintptr_t)status;
-    serve_after(request, 100, serve_refuse_now);
 }
 
 static inline void serve_proceed(uv_timer_t *timer)
