@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "gateway/recorded.h"
 #include "gateway/store/batch.h"
 #include "gateway/store/query.h"
 
@@ -26,7 +27,7 @@ struct ids {
 /* An exec that ran when the gateway ended, with all that was recorded of it. */
 struct pending {
     const char *id;
-    struct ledger_exec recorded;
+    struct recorded_exec recorded;
     struct store_output_end end;
     struct buf output;
     struct exec_piece *pieces;
@@ -204,13 +205,13 @@ static struct sandbox *adopt_sandbox_row(struct question *question, const struct
 {
     struct adoption *adoption = question->adoption;
     struct handover_sandbox *kept = find_kept(adoption->handover, row->number);
-    struct ledger_sandbox recorded;
+    struct recorded_sandbox recorded;
     struct sandbox *sandbox = NULL;
     struct error err = {0};
     enum sandbox_state state;
 
     if (kept == NULL || state_from(row->status, &state) < 0 ||
-        ledger_read_sandbox(adoption->ledger, row, &recorded) < 0)
+        recorded_read_sandbox(ledger_seal(adoption->ledger), row, &recorded) < 0)
         return NULL;
     struct sandbox_adopted adopted = {.id = row->id,
                                       .number = row->number,
@@ -287,7 +288,7 @@ static void take_output(struct question *question, const struct store_page *page
 static void take_exec(struct question *question, const struct store_page *page)
 {
     if (page->count > 0)
-        question->result = ledger_read_exec(&page->execs[0], &question->exec->recorded);
+        question->result = recorded_read_exec(&page->execs[0], &question->exec->recorded);
 }
 
 static int read_output(struct question *question)

@@ -35,7 +35,7 @@ enum {
     PRUNE_MS = 3600 * 1000,
     DAY_MS = 86400 * 1000,
     UNABLE_MS = 2000,
-    BODIES_AT_ONCE = 4, /* of the largest size, from all clients of a listener */
+    BODIES_AT_ONCE = 4,  /* of the largest size, from all clients of a listener */
     LAST_GRACE_MS = 500, /* for answers that are on their way when the keeper has gone */
 };
 

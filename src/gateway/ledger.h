@@ -1,5 +1,5 @@
 /*
- * ledger: the engine's recorder, bound to the store; and what was recorded turned into settings again.
+ * ledger: the engine's recorder, bound to the store. recorded.h turns what was recorded into settings again.
  *
  * Used by gateway.c and adopt.c, in the loop's thread. Sandboxes and execs are known to it from their first record to
  * their last, so that the audit log can say whose exec ended, and the store be told whether a row is new.
@@ -10,8 +10,6 @@
 #include "gateway/seal.h"
 #include "gateway/store/records.h"
 #include "gateway/store/store.h"
-
-#include <jansson.h>
 
 struct ledger;
 
@@ -31,27 +29,5 @@ void ledger_set_engine(struct ledger *ledger, struct engine *engine);
 _must_use_ int ledger_know_sandbox(struct ledger *ledger, const char *id);
 _must_use_ int ledger_know_exec(struct ledger *ledger, const char *id, const char *sandbox, const char *owner);
 
-enum { LEDGER_ENV_MAX = 4096 };
-
-/* Settings as they were recorded, with the environment opened; views of `root`, which is the caller's to json_decref().
- */
-struct ledger_sandbox {
-    struct sandbox_settings settings;
-    uint32_t features;
-    json_t *root;
-    const char *env[LEDGER_ENV_MAX + 1];
-};
-
-_must_use_ int ledger_read_sandbox(const struct ledger *ledger, const struct store_sandbox *row,
-                                   struct ledger_sandbox *ret_sandbox);
-
-/* It outlives the row. */
-struct ledger_exec {
-    struct exec_settings settings;
-    const char *owner;
-    uint64_t channel;
-    uint64_t started_ms;
-    json_t *root;
-};
-
-_must_use_ int ledger_read_exec(const struct store_exec *row, struct ledger_exec *ret_exec);
+/* What the environments of sandboxes are sealed with. */
+const struct seal *ledger_seal(const struct ledger *ledger);

@@ -35,7 +35,7 @@ static const char *const evasions[] = {
     "echo cm0gLXJmIC91c3IvYmluIC9ldGM= | base64 -d | sh",
     "alias x='rm -rf'; eval \"x /usr/bin /etc\"",
     "a=reb; b=oot; $a$b; /sbin/$a$b -f; systemctl $a$b",
-    "python3 -c 'import os; os.system(\"re\" \"boot -f\")'",
+    "python3 -c 'import subprocess; subprocess.call(\"re\" \"boot -f\", shell=True)'",
     "\xef\xbd\x92\xef\xbd\x8d -rf /",
     "for d in sda vda nvme0n1 mem port; do echo x > /d''ev/./$d; mkn''od /tmp/$d b 8 0 && echo x > /tmp/$d; done",
     "echo b > /proc/sysrq-trigger",

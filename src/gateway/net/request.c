@@ -146,7 +146,8 @@ static bool may_keep_alive(const struct request *request)
     const struct connection *connection = request->connection;
 
     return request->wants_keep_alive && !connection->must_close && !connection->server->is_stopping &&
-           (!connection->has_eof || connection->pending.length + connection->input_left > 0) && has_little_left(request);
+           (!connection->has_eof || connection->pending.length + connection->input_left > 0) &&
+           has_little_left(request);
 }
 
 static int write_head(struct request *request, const char *type, enum head_framing framing, uint64_t length)
