@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "keeper/service.h"
 #include "wire/link.h"
 
 #include <fcntl.h>
@@ -62,7 +61,7 @@ static int start_airlock(struct net *net, int keeper_end, int client_end, struct
     if (r == 0)
         r = service_find_user(SERVICE_USER, &service.user, err);
     service.program_fd = program;
-    return r < 0 ? r : service_start(&service, &net->pidfd, err);
+    return r < 0 ? r : service_begin(&service, &net->begun, err);
 }
 
 static int send_rules(const struct net *net, const struct run_options *options, uint64_t sandbox, struct error *err)
@@ -152,7 +151,7 @@ int net_hear(struct net *net, struct error *err)
 int net_wait(struct net *net, struct error *err)
 {
     struct pollfd ready = {.fd = net->client_fd, .events = POLLIN};
-    int r = 0;
+    int r = net->begun.told_fd >= 0 ? service_finish(&net->begun, &net->pidfd, err) : 0;
 
     while (r == 0 && net->client_fd >= 0 && !net->is_ruled) {
         int n = poll(&ready, 1, RULED_LIMIT_MS);
@@ -186,5 +185,7 @@ void net_release(struct net *net)
 {
     close_fd(&net->keeper_fd);
     close_fd(&net->client_fd);
+    close_fd(&net->begun.told_fd);
+    (void)service_end(&net->begun.pidfd, 0);
     (void)service_end(&net->pidfd, 0);
 }

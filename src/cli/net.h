@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cli/options.h"
+#include "keeper/service.h"
 
 enum { NET_REFUSALS_MAX = 16 };
 
@@ -15,8 +16,9 @@ struct net_refusal {
 };
 
 struct net {
-    int keeper_fd; /* where the keeper hands over sandboxes */
-    int client_fd; /* where the airlock says what it decided; -1: there is none, or no more */
+    int keeper_fd;              /* where the keeper hands over sandboxes */
+    int client_fd;              /* where the airlock says what it decided; -1: there is none, or no more */
+    struct service_begun begun; /* until it is known whether it runs */
     int pidfd;
     struct net_refusal refusals[NET_REFUSALS_MAX];
     size_t refusal_count;
@@ -26,7 +28,7 @@ struct net {
 
 #define NET_EMPTY                                                                                                      \
     {                                                                                                                  \
-        .keeper_fd = -1, .client_fd = -1, .pidfd = -1                                                                  \
+        .keeper_fd = -1, .client_fd = -1, .begun = {.pidfd = -1, .told_fd = -1}, .pidfd = -1                           \
     }
 
 /* Nothing, with --net none. */
