@@ -416,7 +416,7 @@ static int tell(struct run *run, const struct run_options *options)
     const struct result *result = &run->session.result;
 
     if (options->json) {
-        struct buf network = buf_init(NET_REFUSALS_MAX * 4096);
+        struct buf network = buf_init((size_t)NET_REFUSALS_MAX * 4096);
         int r = run->session.net.keeper_fd >= 0 ? net_append_json(&run->session.net, &network) : 0;
         if (r == 0)
             r = result_print_json(result, &run->session.sinks[0], &run->session.sinks[1], &network);

@@ -377,7 +377,7 @@ int service_finish(struct service_begun *begun, int *ret_pidfd, struct error *er
 
 int service_start(const struct service *service, int *ret_pidfd, struct error *err)
 {
-    struct service_begun begun;
+    struct service_begun begun = {.pidfd = -1, .told_fd = -1};
     int r = service_begin(service, &begun, err);
 
     return r < 0 ? r : service_finish(&begun, ret_pidfd, err);
