@@ -93,7 +93,7 @@ print(s.recv(100).decode().strip())
     works("greeting", python(talk, ALLOWED), "welcome\nhello")
     count = """
 import socket
-s = socket.create_connection(("allowed.test", 7000), 5)
+s = socket.create_connection(("allowed.test", 7000), 15)
 s.sendall(bytes(3 << 20))
 s.shutdown(socket.SHUT_WR)
 print(s.recv(100).decode().strip())
@@ -420,6 +420,14 @@ def unshare() -> None:
         raise OSError(ctypes.get_errno(), "unshare")
 
 
+def can_reach(address: str) -> bool:
+    try:
+        socket.create_connection((address, 80), 0.2).close()
+        return True
+    except OSError:
+        return False
+
+
 def in_world() -> int:
     """Run the cases in a namespace with a link to the world."""
     unshare()
@@ -448,6 +456,9 @@ def in_world() -> int:
             print("go", file=world.stdin, flush=True)
             if world.stdout.readline() != "ready\n":
                 return 1
+            # A new link carries nothing until the kernel has noticed that it is up, a second later at most.
+            for address in (upstream.SERVER, upstream.SERVER6):
+                eventually(f"{address} can be reached", lambda to=address: can_reach(to))
             return subprocess.run(
                 [sys.executable, __file__], env={**os.environ, "HUTCH_TEST_WORLD": name}, check=False
             ).returncode
