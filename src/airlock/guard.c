@@ -196,12 +196,17 @@ static void begin_http(struct guard *guard)
     guard->is_between = true;
 }
 
+/* As isspace(): what some server takes for the end of a word. */
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* Has the line a word that starts with HTTP/ behind a blank? So every server that takes it for a request sees it. */
 static bool has_version(const uint8_t *line, size_t length)
 {
     for (size_t i = 0; i + 6 <= length; i++) {
-        bool is_blank = line[i] == ' ' || (line[i] >= '\t' && line[i] <= '\r');
-        if (is_blank && strncasecmp((const char *)line + i + 1, "HTTP/", 5) == 0)
+        if (is_blank(line[i]) && strncasecmp((const char *)line + i + 1, "HTTP/", 5) == 0)
             return true;
     }
     return false;
@@ -217,7 +222,7 @@ static void find_kind_of_line(struct guard *guard, const uint8_t *line, size_t l
         word++;
     if (word == length && word <= WORD_MOST)
         return;
-    bool is_word = word > 0 && word <= WORD_MOST && (line[word] == ' ' || (line[word] >= '\t' && line[word] <= '\r'));
+    bool is_word = word > 0 && word <= WORD_MOST && is_blank(line[word]);
     if (!is_word || (end != NULL && !has_version(line, (size_t)(end - line))))
         guard->kind = GUARD_FREE;
     else if (end != NULL)
@@ -236,8 +241,8 @@ static void find_kind(struct guard *guard, const uint8_t *held, size_t length)
         guard->was_tls = guard->kind == GUARD_TLS;
         return;
     }
-    /* Servers skip empty lines before a request. */
-    while (start < length && (held[start] == '\r' || held[start] == '\n'))
+    /* Servers skip empty lines before a request, and some of them blanks. */
+    while (start < length && is_blank(held[start]))
         start++;
     if (start < length)
         find_kind_of_line(guard, held + start, length - start);

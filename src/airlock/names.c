@@ -45,7 +45,7 @@ static uint32_t hash_number(uint32_t number)
     return number * 2654435761U;
 }
 
-int names_new(size_t most, struct names **ret_names, struct error *err)
+int names_new(size_t most, uint32_t start, struct names **ret_names, struct error *err)
 {
     struct names *names = calloc(1, sizeof *names + most * sizeof(struct entry));
     size_t slots = 16;
@@ -55,7 +55,7 @@ int names_new(size_t most, struct names **ret_names, struct error *err)
     if (names != NULL) {
         names->most = most;
         names->mask = (uint32_t)slots - 1;
-        names->next = NAMES_FIRST;
+        names->next = NAMES_FIRST + start % (NAMES_ADDRESSES - NAMES_FIRST);
         names->by_name = malloc(slots * sizeof *names->by_name);
         names->by_number = malloc(slots * sizeof *names->by_number);
     }

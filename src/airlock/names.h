@@ -20,7 +20,8 @@ enum {
 
 struct names;
 
-_must_use_ int names_new(size_t most, struct names **ret_names, struct error *err);
+/* `start` says, at random, where the numbers start: what a client remembers of an earlier table should mean nothing. */
+_must_use_ int names_new(size_t most, uint32_t start, struct names **ret_names, struct error *err);
 void names_free(struct names *names);
 
 /* The number that stands for the name; a new one, should it have none. -ENOBUFS: all are in use. */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 enum { ACCEPTS_AT_ONCE = 32, AGAIN_MS = 50, MILLI = 1000 };
@@ -21,7 +22,9 @@ int sandbox_new(struct airlock *airlock, uint64_t id, struct sandbox **ret_sandb
 
     if (sandbox == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "taking a sandbox");
-    int r = names_new(SANDBOX_NAMES_MAX, &sandbox->names, err);
+    uint32_t start = 0;
+    ignore_result(getrandom(&start, sizeof start, GRND_NONBLOCK));
+    int r = names_new(SANDBOX_NAMES_MAX, start, &sandbox->names, err);
     if (r < 0) {
         free(sandbox);
         return r;

@@ -2,12 +2,15 @@
  * net: the airlock of one `hutch run`: starts it, tells it what the sandbox may reach, and keeps what it decided.
  *
  * The airlock is a program of its own beside this one; it ends with this process, and the sandbox's network with it.
+ * Should it end before, another one is started, with the same rules and sockets; what waits in these meanwhile waits.
  */
 #pragma once
 
+#include "base/buf.h"
 #include "cli/options.h"
+#include "keeper/service.h"
 
-enum { NET_REFUSALS_MAX = 16 };
+enum { NET_REFUSALS_MAX = 16, NET_PLUG_FDS = 3 };
 
 struct net_refusal {
     char why[641];
@@ -15,19 +18,24 @@ struct net_refusal {
 };
 
 struct net {
-    int keeper_fd; /* where the keeper hands over sandboxes */
-    int client_fd; /* where the airlock says what it decided; -1: there is none, or no more */
+    const struct run_options *options;
+    uint64_t sandbox;
+    int keeper_fd;              /* where the keeper hands over the sandbox's sockets; -1: there is no network */
+    int plug_fd;                /* where they come */
+    int plugs[NET_PLUG_FDS];    /* kept for the next airlock */
+    int airlock_fd;             /* where they go */
+    int client_fd;              /* where the airlock says what it decided; -1: there is none, or no more */
+    struct service_begun begun; /* until it is known whether it runs */
     int pidfd;
     struct net_refusal refusals[NET_REFUSALS_MAX];
     size_t refusal_count;
     uint64_t more; /* refusals that are not listed */
     bool is_ruled;
+    unsigned restarts;
 };
 
-#define NET_EMPTY                                                                                                      \
-    {                                                                                                                  \
-        .keeper_fd = -1, .client_fd = -1, .pidfd = -1                                                                  \
-    }
+void net_init(struct net *net);
+void net_release(struct net *net);
 
 /* Nothing, with --net none. */
 _must_use_ int net_start(struct net *net, const struct run_options *options, uint64_t sandbox, struct error *err);
@@ -35,10 +43,12 @@ _must_use_ int net_start(struct net *net, const struct run_options *options, uin
 /* The rules are in force, or this says what is wrong with them. */
 _must_use_ int net_wait(struct net *net, struct error *err);
 
-/* Its link can be read. An airlock that has ended is not an error: the sandbox has no network any more. */
+/* What there is to be read, from the airlock and of the keeper's. */
 _must_use_ int net_hear(struct net *net, struct error *err);
+_must_use_ int net_take_plug(struct net *net, struct error *err);
 
 /* What was refused, for somebody whose command failed. */
-void net_explain(const struct net *net);
+void net_explain(struct net *net);
 
-void net_release(struct net *net);
+/* The same as JSON: an array of objects. */
+_must_use_ int net_append_json(struct net *net, struct buf *json);

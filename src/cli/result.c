@@ -239,7 +239,8 @@ static int append_output(struct buf *json, const char *name, const struct sink *
     return r < 0 ? r : buf_printf(json, ",\"%s_bytes\":%llu,", name, (unsigned long long)total);
 }
 
-int result_print_json(const struct result *result, const struct sink *out, const struct sink *err_out)
+int result_print_json(const struct result *result, const struct sink *out, const struct sink *err_out,
+                      const struct buf *network)
 {
     struct buf json = buf_init(64 << 20);
     enum run_limit limit = result_limit(result);
@@ -264,6 +265,8 @@ int result_print_json(const struct result *result, const struct sink *out, const
     if (r == 0)
         r = buf_printf(&json, "\"landlock\":{\"signals\":%s,\"abstract_sockets\":%s},",
                        yes_or_no(result, WIRE_HELLO_SCOPED_SIGNALS), yes_or_no(result, WIRE_HELLO_SCOPED_SOCKETS));
+    if (r == 0 && network->length > 0)
+        r = buf_printf(&json, "\"network\":%.*s,", (int)network->length, (const char *)network->data);
     if (r == 0)
         r = append_steps(&json, result);
     if (r == 0)

@@ -38,7 +38,9 @@ int result_status(const struct result *result);
 void result_explain(const struct result *result, const struct run_options *options);
 
 void result_print_stats(const struct result *result);
-int result_print_json(const struct result *result, const struct sink *out, const struct sink *err_out);
+/* `network`: what the airlock refused, as JSON; empty without one. */
+int result_print_json(const struct result *result, const struct sink *out, const struct sink *err_out,
+                      const struct buf *network);
 
 /* Hutch itself failed: on standard error, and as JSON on standard output when that was asked for. */
 void result_print_error(const struct error *err, uint32_t step, bool json);

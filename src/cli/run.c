@@ -37,6 +37,7 @@ enum {
     POLL_STDOUT,
     POLL_STDERR,
     POLL_NET,
+    POLL_PLUG,
     POLL_COUNT
 };
 
@@ -232,6 +233,8 @@ static int handle_events(struct run *run, const struct pollfd *ready, struct err
         r = handle_stdin(run, err);
     if (r == 0 && ready[POLL_NET].revents != 0)
         r = net_hear(&session->net, err);
+    if (r == 0 && ready[POLL_PLUG].revents != 0)
+        r = net_take_plug(&session->net, err);
     for (int i = 0; i < 2; i++) {
         if (ready[POLL_STDOUT + i].revents != 0)
             sink_flush(&session->sinks[i]);
@@ -252,6 +255,7 @@ static int poll_once(struct run *run, struct error *err)
         [POLL_STDOUT] = {.fd = sink_is_waiting(&sinks[0]) ? sinks[0].fd : -1, .events = POLLOUT},
         [POLL_STDERR] = {.fd = sink_is_waiting(&sinks[1]) ? sinks[1].fd : -1, .events = POLLOUT},
         [POLL_NET] = {.fd = session->net.client_fd, .events = POLLIN},
+        [POLL_PLUG] = {.fd = session->net.plug_fd, .events = POLLIN},
     };
 
     if (poll(ready, POLL_COUNT, remaining_ms(run)) < 0 && errno != EINTR)
@@ -412,7 +416,12 @@ static int tell(struct run *run, const struct run_options *options)
     const struct result *result = &run->session.result;
 
     if (options->json) {
-        if (result_print_json(result, &run->session.sinks[0], &run->session.sinks[1]) < 0)
+        struct buf network = buf_init((size_t)NET_REFUSALS_MAX * 4096);
+        int r = run->session.net.keeper_fd >= 0 ? net_append_json(&run->session.net, &network) : 0;
+        if (r == 0)
+            r = result_print_json(result, &run->session.sinks[0], &run->session.sinks[1], &network);
+        buf_release(&network);
+        if (r < 0)
             return EXIT_HUTCH;
     } else {
         result_explain(result, options);

@@ -39,7 +39,6 @@ void session_init(struct session *session, struct run_options *options, uint64_t
 {
     *session = (struct session){
         .options = options,
-        .net = NET_EMPTY,
         .client_fd = -1,
         .keeper_end = -1,
         .init_fd = -1,
@@ -47,6 +46,7 @@ void session_init(struct session *session, struct run_options *options, uint64_t
         .result = {.file_bytes = options->file_bytes, .disk_is_image = options->disk_is_image},
         .start_ns = start_ns,
     };
+    net_init(&session->net);
     sink_init(&session->sinks[0], options->json ? -1 : STDOUT_FILENO, COLLECT_CAP);
     sink_init(&session->sinks[1], options->json ? -1 : STDERR_FILENO, COLLECT_CAP);
 }

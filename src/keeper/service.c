@@ -338,7 +338,7 @@ static int hear(int fd, struct error *err)
                      outcome.step < STEPS ? steps[outcome.step].name : "executing the program");
 }
 
-int service_start(const struct service *service, int *ret_pidfd, struct error *err)
+int service_begin(const struct service *service, struct service_begun *ret_begun, struct error *err)
 {
     struct start start = {.service = service, .root_fd = -1, .state_fd = -1};
     int pidfd = -1;
@@ -367,19 +367,37 @@ int service_start(const struct service *service, int *ret_pidfd, struct error *e
         start.told_fd = told[1];
         become(&start);
     }
-    int r = pid < 0 ? error_errno(err, "cloning it") : 0;
+    int r = pid < 0 ? error_errno(err, "starting %s: cloning it", service->argv[0]) : 0;
     close_fd(&told[1]);
     close_fd(&start.state_fd);
-    if (r == 0)
-        r = hear(told[0], err);
-    close_fd(&told[0]);
     if (r < 0) {
-        (void)service_end(&pidfd, 0);
-        error_wrap(err, "starting %s", service->argv[0]);
+        close_fd(&told[0]);
         return r;
     }
-    *ret_pidfd = pidfd;
+    *ret_begun = (struct service_begun){.name = service->argv[0], .pidfd = pidfd, .told_fd = told[0]};
     return 0;
+}
+
+int service_finish(struct service_begun *begun, int *ret_pidfd, struct error *err)
+{
+    int r = hear(begun->told_fd, err);
+
+    close_fd(&begun->told_fd);
+    if (r < 0) {
+        (void)service_end(&begun->pidfd, 0);
+        error_wrap(err, "starting %s", begun->name);
+        return r;
+    }
+    *ret_pidfd = TAKE_FD(begun->pidfd);
+    return 0;
+}
+
+int service_start(const struct service *service, int *ret_pidfd, struct error *err)
+{
+    struct service_begun begun = {.pidfd = -1, .told_fd = -1};
+    int r = service_begin(service, &begun, err);
+
+    return r < 0 ? r : service_finish(&begun, ret_pidfd, err);
 }
 
 int service_end(int *pidfd, int grace_ms)

@@ -44,6 +44,15 @@ _must_use_ int service_find_user(const char *name, struct service_user *ret_user
 /* On success the program is being executed; it ends with the keeper at the latest. */
 _must_use_ int service_start(const struct service *service, int *ret_pidfd, struct error *err);
 
+/* The same in two steps, for a caller who has other things to do until the program is being executed. */
+struct service_begun {
+    const char *name;
+    int pidfd;
+    int told_fd;
+};
+_must_use_ int service_begin(const struct service *service, struct service_begun *ret_begun, struct error *err);
+_must_use_ int service_finish(struct service_begun *begun, int *ret_pidfd, struct error *err);
+
 /*
  * Wait so long for its end, kill it, should it still run, and wait. Closes the descriptor. The wait status. One whose
  * sockets have closed is about to end, and its own status says more than that it was killed.

@@ -30,6 +30,8 @@ BELOW = {
     "attack": {"base"},
     "gateway-config": {"base", "wire"},
     "gateway-handover": {"base", "wire", "gateway-config"},
+    "gateway-http": {"base"},
+    "airlock": {"base", "gateway-http"},
 }
 
 
@@ -129,6 +131,18 @@ def sizes() -> None:
     size = pathlib.Path(PROGRAMS["hutch-init"]).stat().st_size
     released_only()
     check(size < 200_000, f"{size} bytes")
+
+
+@case
+def airlock() -> None:
+    "the airlock links what the design allows it and nothing else: no database, no JSON, no YAML"
+    released_only()
+    dynamic = output_of("readelf", "-dW", str(pathlib.Path(HUTCH).with_name("hutch-airlock")))
+    needed = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", dynamic))
+    equal("libraries", needed, {"libuv", "libcares", "libc"})
+    archives, _ = linked_files("hutch-airlock")
+    ours = {name.removeprefix("lib").removesuffix(".a") for name in archives if name.startswith("lib")}
+    equal("archives", ours & {"keeper", "cli", "init", "gateway-net", "gateway-engine", "gateway-store"}, set())
 
 
 if __name__ == "__main__":

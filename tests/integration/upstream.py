@@ -229,6 +229,8 @@ def main() -> None:
     make_repository(folder)
     print("made", flush=True)
     sys.stdin.readline()
+    # Or an address of the link's own is looked for a second or two before anything else.
+    pathlib.Path("/proc/sys/net/ipv6/conf/far/accept_dad").write_text("0", encoding="ascii")
     for words in (
         f"ip addr add {SERVER}/24 dev far",
         f"ip addr add {RESOLVER}/24 dev far",

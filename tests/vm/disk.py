@@ -14,7 +14,7 @@ from kernel import Kernel, Unavailable
 # Beside the essential packages, and with what they depend on. Node may have come from elsewhere.
 PACKAGES = (
     "python3 procps iproute2 kmod mount e2fsprogs mawk vim-tiny less libcmocka0 libseccomp2 openssl"
-    " libuv1 libssl3 libjansson4 libfyaml0 libsqlite3-0 libpcre2-8-0 libsodium23"
+    " libuv1 libc-ares2 libssl3 libjansson4 libfyaml0 libsqlite3-0 libpcre2-8-0 libsodium23"
 ).split()
 USERS = {"hutch": 990, "hutch-airlock": 991}
 WELCOME = ["nodejs"]

@@ -73,6 +73,8 @@ static const struct {
     {"length and chunks", "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
      true, true, -1},
     {"leading line end", "\r\nGET / HTTP/1.1\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"leading blanks", " \t GET / HTTP/1.1\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"blanks and another protocol", "  EHLO client\r\n", false, false, 0},
     {"a method nobody knows", "FOO / HTTP/1.1\r\nHost: b.test\r\n\r\n", true, true, -1},
     {"a lower-case version", "GET / http/1.1\r\nHost: b.test\r\n\r\n", true, true, -1},
     {"tabs", "GET\t/\tHTTP/1.1\r\nHost: b.test\r\n\r\n", true, true, -1},

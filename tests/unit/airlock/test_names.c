@@ -12,7 +12,7 @@ static struct names *make(void)
     struct names *names = NULL;
     struct error err;
 
-    assert_int_equal(names_new(MOST, &names, &err), 0);
+    assert_int_equal(names_new(MOST, 4000000000U, &names, &err), 0);
     return names;
 }
 

@@ -200,7 +200,7 @@ static void assert_json(const struct result *result, const char *out, const char
     struct sink sinks[] = {collect(out), collect(err)};
     struct capture json = capture(STDOUT_FILENO);
 
-    int r = result_print_json(result, &sinks[0], &sinks[1]);
+    int r = result_print_json(result, &sinks[0], &sinks[1], &(struct buf){0});
     assert_string_equal(caught(&json), expected);
     assert_int_equal(r, 0);
     sink_release(&sinks[0]);

@@ -1,0 +1,343 @@
+/*
+ * The airlock's process, spoken to as keeper and gateway will: rules that change while connections are open, limits,
+ * decisions, and the end of a sandbox. The server is one of the machine's own, host.hutch:PORT, so no name is resolved.
+ *
+ *     test_airlock AIRLOCK
+ */
+#include "../unit/test.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "keeper/airlock_sockets.h"
+#include "wire/link.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { SANDBOX = 5, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
+
+static const char *airlock_path;
+static uint16_t port;
+static uint8_t frame[WIRE_FRAME_MAX];
+
+struct world {
+    int keeper_fd;
+    int client_fd;
+    pid_t airlock;
+    pid_t server;
+};
+
+static void bring_up(void)
+{
+    struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    assert_return_code(unshare(CLONE_NEWNET), errno);
+    _cleanup_fd_ int inside = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_return_code(ioctl(inside, SIOCSIFFLAGS, &up), errno);
+}
+
+/* Echoes, one connection at a time in a process each. */
+static pid_t start_server(void)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof here;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_return_code(bind(listener, (const struct sockaddr *)&here, sizeof here), errno);
+    assert_return_code(listen(listener, 64), errno);
+    assert_return_code(getsockname(listener, (struct sockaddr *)&here, &length), errno);
+    port = ntohs(here.sin_port);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)signal(SIGCHLD, SIG_IGN);
+        for (;;) {
+            int fd = accept(listener, NULL, NULL);
+            if (fork() == 0) {
+                uint8_t piece[65536];
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;)
+                    ignore_result(fd_write_all(fd, piece, (size_t)n));
+                _exit(0);
+            }
+            (void)close(fd);
+        }
+    }
+    (void)close(listener);
+    return pid;
+}
+
+static pid_t start_airlock(int keeper_end, int client_end)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int keeper = fcntl(keeper_end, F_DUPFD, 10);
+        int client = fcntl(client_end, F_DUPFD, 10);
+        int null = open("/dev/null", O_RDONLY);
+        if (dup2(keeper, WIRE_KEEPER_FD) < 0 || dup2(client, WIRE_CLIENT_FD) < 0 || dup2(null, 0) < 0)
+            _exit(1);
+        (void)close(keeper);
+        (void)close(client);
+        (void)execl(airlock_path, "hutch-airlock", NULL);
+        _exit(1);
+    }
+    return pid;
+}
+
+/* The machine's namespace with server and airlock, then the sandbox's, in which the test goes on. */
+static struct world begin(void)
+{
+    struct world world;
+    int keeper[2];
+    int client[2];
+
+    bring_up();
+    world.server = start_server();
+    assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), errno);
+    assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, client), errno);
+    (void)fcntl(keeper[1], F_SETFL, O_NONBLOCK);
+    (void)fcntl(client[1], F_SETFL, O_NONBLOCK);
+    world.airlock = start_airlock(keeper[1], client[1]);
+    (void)close(keeper[1]);
+    (void)close(client[1]);
+    world.keeper_fd = keeper[0];
+    world.client_fd = client[0];
+    bring_up();
+    assert_int_equal(airlock_sockets_plug(world.keeper_fd, SANDBOX), 0);
+    return world;
+}
+
+static void end(struct world *world)
+{
+    int status = 0;
+
+    close_fd(&world->client_fd);
+    assert_int_equal(waitpid(world->airlock, &status, 0), world->airlock);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close_fd(&world->keeper_fd);
+    (void)kill(world->server, SIGKILL);
+    (void)waitpid(world->server, NULL, 0);
+}
+
+static struct wire_message hear(const struct world *world, enum wire_type type)
+{
+    struct wire_message message = {0};
+
+    do {
+        struct pollfd ready = {.fd = world->client_fd, .events = POLLIN};
+        assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+        assert_int_equal(link_receive(world->client_fd, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, frame, &message, NULL, NULL),
+                         1);
+    } while (message.type != type);
+    return message;
+}
+
+/* The detail of the answer: "" when they are in force. */
+static const char *rule(const struct world *world, struct wire_rules rules, const char *allow)
+{
+    static uint64_t generation;
+    struct wire_message message = {.type = WIRE_RULES, .rules = rules};
+
+    message.rules.sandbox = SANDBOX;
+    message.rules.generation = ++generation;
+    if (allow != NULL)
+        message.rules.allow = (struct wire_strv){.data = allow, .length = (uint32_t)strlen(allow) + 1, .count = 1};
+    assert_int_equal(link_send(world->client_fd, &message, NULL, 0), 0);
+    struct wire_message answer = hear(world, WIRE_RULED);
+    assert_int_equal(answer.ruled.generation, generation);
+    assert_int_equal(answer.ruled.sandbox, SANDBOX);
+    return answer.ruled.detail.text;
+}
+
+static const char *own_service(void)
+{
+    static char text[64];
+
+    (void)snprintf(text, sizeof text, "host.hutch:%u", port);
+    return text;
+}
+
+static int dial_proxy(void)
+{
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(WIRE_PROXY_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval limit = {.tv_sec = WAIT_MS / 1000};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    int r = -errno;
+    (void)close(fd);
+    return r;
+}
+
+/* CONNECT to the server: the connection, and the status that was answered. */
+static int ask(unsigned *ret_status)
+{
+    char text[512] = "";
+    int fd = dial_proxy();
+
+    assert_true(fd >= 0);
+    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", own_service());
+    assert_int_equal(send(fd, text, (size_t)length, 0), length);
+    ssize_t n = recv(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    *ret_status = n > 12 ? (unsigned)strtoul(text + 9, NULL, 10) : 0;
+    return fd;
+}
+
+static bool echoes(int fd)
+{
+    char text[4] = "";
+
+    return send(fd, "\1ab", 3, MSG_NOSIGNAL) == 3 && recv(fd, text, 3, 0) == 3 && memcmp(text, "\1ab", 3) == 0;
+}
+
+TEST(rules_change_while_connections_are_open)
+{
+    struct world world = begin();
+    unsigned status = 0;
+    char byte;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = ask(&status);
+    assert_int_equal(status, 200);
+    assert_true(echoes(fd));
+    /* One that is wrong changes nothing. */
+    assert_non_null(strstr(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, "a..b"), "rule 'a..b'"));
+    assert_true(echoes(fd));
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = 9}, NULL), "there is no such mode of the network");
+    assert_true(echoes(fd));
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, "other.test"), "");
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    (void)close(fd);
+    fd = ask(&status);
+    assert_int_equal(status, 403);
+    (void)close(fd);
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    fd = ask(&status);
+    assert_true(status == 200 && echoes(fd));
+    (void)close(fd);
+    end(&world);
+}
+
+TEST(nothing_is_let_through_before_the_first_rules)
+{
+    struct world world = begin();
+    int fd = dial_proxy();
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    char text[100];
+
+    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", own_service());
+    assert_int_equal(send(fd, text, (size_t)length, 0), length);
+    assert_int_equal(poll(&ready, 1, 50), 0);
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = NONE}, own_service()), "");
+    assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+    assert_true(recv(fd, text, sizeof text, 0) > 12 && memcmp(text, "HTTP/1.1 403", 12) == 0);
+    (void)close(fd);
+    end(&world);
+}
+
+TEST(every_decision_is_told)
+{
+    struct world world = begin();
+    unsigned status = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = ask(&status);
+    struct wire_message message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.kind, WIRE_DECISION_CONNECT);
+    assert_int_equal(message.decision.verdict, WIRE_VERDICT_ALLOWED);
+    assert_string_equal(message.decision.name.text, "host.hutch");
+    assert_string_equal(message.decision.rule.text, own_service());
+    assert_int_equal(message.decision.port, port);
+    assert_int_equal(message.decision.sandbox, SANDBOX);
+    assert_true(message.decision.time_ms > UINT64_C(1600000000000));
+    assert_true(echoes(fd));
+    (void)close(fd);
+    message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.kind, WIRE_DECISION_END);
+    assert_int_equal(message.decision.sent_bytes, 3);
+    assert_int_equal(message.decision.received_bytes, 3);
+    end(&world);
+}
+
+TEST(limits_hold)
+{
+    struct world world = begin();
+    unsigned status = 0;
+    int fds[3];
+    static uint8_t piece[65536];
+
+    struct wire_rules rules = {.mode = ALLOWLIST, .connections_max = 2, .bytes_max = 1 << 20};
+    assert_string_equal(rule(&world, rules, own_service()), "");
+    fds[0] = ask(&status);
+    assert_int_equal(status, 200);
+    fds[1] = ask(&status);
+    assert_int_equal(status, 200);
+    fds[2] = ask(&status);
+    assert_int_equal(status, 0);
+    assert_true(echoes(fds[0]));
+    (void)close(fds[1]);
+    (void)close(fds[2]);
+    ssize_t n = 1;
+    for (size_t sent = 0; n > 0 && sent < 4 << 20; sent += sizeof piece) {
+        n = send(fds[0], piece, sizeof piece, MSG_NOSIGNAL);
+        for (size_t back = 0; n > 0 && back < sizeof piece; back += (size_t)n)
+            n = recv(fds[0], piece, sizeof piece, 0);
+    }
+    assert_true(n <= 0);
+    (void)close(fds[0]);
+    end(&world);
+}
+
+TEST(an_unplugged_sandbox_has_no_network)
+{
+    struct world world = begin();
+    struct wire_message message = {.type = WIRE_UNPLUG, .unplug = {.sandbox = SANDBOX}};
+    unsigned status = 0;
+    char byte;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = ask(&status);
+    assert_int_equal(status, 200);
+    assert_int_equal(link_send(world.client_fd, &message, NULL, 0), 0);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    (void)close(fd);
+    int again = 0;
+    /* It closes its sockets a moment later. */
+    for (int ms = 0; ms < WAIT_MS && again >= 0; ms++) {
+        again = dial_proxy();
+        if (again >= 0)
+            (void)close(again);
+        (void)usleep(1000);
+    }
+    assert_int_equal(again, -ECONNREFUSED);
+    end(&world);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_change_while_connections_are_open),
+        cmocka_unit_test(nothing_is_let_through_before_the_first_rules),
+        cmocka_unit_test(every_decision_is_told),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(an_unplugged_sandbox_has_no_network),
+    };
+
+    if (argc != 2)
+        return 2;
+    airlock_path = argv[1];
+    (void)signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
