@@ -35,8 +35,8 @@ static void try_chunks(struct attempt *attempt, const char *what, const char *ke
     for (; r == 0 && sent < CHUNKS; sent += r == 0 ? 1 : 0)
         r = caller_send(&caller, chunk, 8 + CHUNK + 2);
     r = caller_take(&caller, &reply);
-    /* After the answer the rest is read and dropped for a while, so that it is heard; whoever goes on talking for longer
-     * may not hear it. That nothing is kept shows in the daemon's memory. */
+    /* After the answer the rest is read and dropped for a while, so that it is heard; whoever goes on talking for
+     * longer may not hear it. That nothing is kept shows in the daemon's memory. */
     attempt_say(attempt, what, r < 0 || reply.status == status, "%d MiB were taken, the answer is %d", sent,
                 reply.status);
     caller_hang_up(&caller);
