@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { MIB = 1 << 20 };
 
@@ -83,6 +84,92 @@ static void takes_input(struct world *world)
     type(&typed, exec, NULL);
     CHECK(WORLD_UNTIL(world, heard.end < 0) && heard.is_whole && heard.bytes == 3 * MIB);
     CHECK(heard.streams[0].length == 3 * MIB && memcmp(heard.streams[0].data, data, 3 * MIB) == 0);
+    heard_release(&heard);
+}
+
+enum { FILLERS = 8 };
+
+/* More than the link takes at once, for commands that do not read: it is busy until the loop runs again. */
+static bool make_busy(const struct world *world, struct sandbox *sandbox)
+{
+    struct exec_settings settings = world_shell("sleep 1000");
+    _cleanup_free_ uint8_t *data = calloc(1, WIRE_WINDOW);
+    struct error err = {0};
+    bool is_busy = false;
+    int fds[FILLERS];
+    size_t count = world_guest_fds(world, fds, FILLERS);
+
+    for (size_t i = 0; i < count && i < FILLERS; i++)
+        CHECK(setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &(int){WIRE_DATA_MAX}, sizeof(int)) == 0);
+    settings.has_stdin = true;
+    settings.mode = EXEC_STREAM;
+    for (int i = 0; i < FILLERS && data != NULL && !is_busy; i++) {
+        struct exec *exec = start_with(sandbox, &settings);
+        size_t taken = 0;
+        if (exec == NULL || exec_write(exec, data, WIRE_WINDOW, false, &taken, &err) < 0)
+            return false;
+        is_busy = !exec_has_input(exec);
+    }
+    return is_busy;
+}
+
+static void type_end(void *data, struct exec *exec, const struct error *err)
+{
+    struct error failure = {0};
+    struct exec_info info;
+    size_t taken = 0;
+
+    (void)err;
+    *(int *)data += 1;
+    CHECK(exec_write(exec, "", 0, true, &taken, &failure) == 0);
+    exec_get(exec, &info);
+    if (!info.stdin_ended)
+        exec_on_room(exec, type_end, data);
+}
+
+static void ends_input_on_a_busy_link(struct world *world)
+{
+    struct sandbox *sandbox = make(world);
+    struct exec_settings settings = world_shell("cat; echo end");
+    struct heard typed = {0};
+    struct heard given = {0};
+    int attempts = 0;
+
+    settings.has_stdin = true;
+    struct exec *exec = start_with(sandbox, &settings);
+    CHECK(exec != NULL && follow(exec, 0, &typed) && make_busy(world, sandbox));
+    type_end(&attempts, exec, NULL);
+    settings.stdin_text = "";
+    exec = start_with(sandbox, &settings);
+    CHECK(exec != NULL && follow(exec, 0, &given));
+    CHECK(WORLD_UNTIL(world, typed.end < 0 && given.end < 0) && attempts == 2);
+    CHECK(says(&typed, EXEC_STDOUT, "end\n") && says(&given, EXEC_STDOUT, "end\n"));
+    heard_release(&typed);
+    heard_release(&given);
+}
+
+/* It counts as written all the same: whoever says offsets may go on. */
+static void counts_what_nobody_reads(struct world *world)
+{
+    struct sandbox *sandbox = make(world);
+    struct exec_settings settings = world_shell("exec <&-; echo closed; sleep 1000");
+    struct heard heard = {0};
+    struct exec_info info = {0};
+    struct error err = {0};
+    size_t taken = 0;
+
+    settings.has_stdin = true;
+    settings.mode = EXEC_STREAM;
+    struct exec *exec = start_with(sandbox, &settings);
+    CHECK(exec != NULL && follow(exec, 0, &heard) && WORLD_UNTIL(world, heard.bytes == 7));
+    CHECK(exec_write(exec, "0123456789", 10, false, &taken, &err) == 0 && taken == 10);
+    CHECK(WORLD_UNTIL(world, (exec_get(exec, &info), info.is_stdin_closed)) && info.stdin_next == 10);
+    CHECK(exec_write(exec, "0123456789", 10, false, &taken, &err) == 0 && taken == 10);
+    exec_get(exec, &info);
+    CHECK(info.stdin_next == 20 && !info.stdin_ended);
+    CHECK(exec_write(exec, "", 0, true, &taken, &err) == 0 && taken == 0);
+    exec_get(exec, &info);
+    CHECK(info.stdin_next == 20 && info.stdin_ended);
     heard_release(&heard);
 }
 
@@ -312,6 +399,8 @@ const struct engine_case engine_cases_execs[] = {
     {"runs commands", runs_commands},
     {"gives them an environment and a folder", takes_environment},
     {"types into them", takes_input},
+    {"ends their input also when the link is busy", ends_input_on_a_busy_link},
+    {"counts input that nobody reads", counts_what_nobody_reads},
     {"cuts what it collects between characters", cuts_what_it_collects},
     {"streams to followers", streams_to_followers},
     {"keeps the newest output", keeps_the_newest},

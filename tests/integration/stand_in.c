@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { TCP_AO_FIRST = 38, TCP_AO_LAST = 43 }; /* Linux 6.7; libc has no names for them yet */
 enum { SANDBOX = 7, CHANNEL = 1, NOBODY = 65534, OTHER_VERSION = WIRE_VERSION + 1, ATTACH_LENGTH = 12 };
 
 #define MIB (UINT64_C(1) << 20)
@@ -362,14 +364,32 @@ static const char *outcome(long r)
     return r >= 0 ? "done" : strerrorname_np(errno);
 }
 
+/* A listener with a key answers nobody who has none. What is allowed is what the real gateway sets. */
+static void run_deny_options(int listener)
+{
+    struct linger linger = {1, 1000};
+    struct tcp_md5sig key = {.tcpm_flags = TCP_MD5SIG_FLAG_PREFIX, .tcpm_keylen = 4, .tcpm_key = "key"};
+    int none = 0;
+
+    key.tcpm_addr.ss_family = AF_INET;
+    report("linger %s", outcome(setsockopt(listener, SOL_SOCKET, SO_LINGER, &linger, sizeof linger)));
+    report("filter %s", outcome(setsockopt(listener, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof none)));
+    report("buffer %s", outcome(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &none, sizeof none)));
+    report("ttl %s", outcome(setsockopt(listener, IPPROTO_IP, IP_MINTTL, &none, sizeof none)));
+    report("md5 %s", outcome(setsockopt(listener, IPPROTO_TCP, TCP_MD5SIG, &key, sizeof key)));
+    report("md5-ext %s", outcome(setsockopt(listener, IPPROTO_TCP, TCP_MD5SIG_EXT, &key, sizeof key)));
+    for (int option = TCP_AO_FIRST; option <= TCP_AO_LAST; option++)
+        report("ao-%d %s", option, outcome(setsockopt(listener, IPPROTO_TCP, option, &none, sizeof none)));
+    report("nodelay %s", outcome(setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &none, sizeof none)));
+}
+
 /* What a gateway that was taken over would try. */
 static void run_deny(const struct handover *handover)
 {
-    struct linger linger = {1, 1000};
     int listener = handover->listeners[0].fd;
     struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(1), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    report("linger %s", outcome(setsockopt(listener, SOL_SOCKET, SO_LINGER, &linger, sizeof linger)));
+    run_deny_options(listener);
     report("fastopen %s",
            outcome(sendto(listener, "x", 1, MSG_FASTOPEN, (const struct sockaddr *)&there, sizeof there)));
     report("socket %s", outcome(socket(AF_INET, SOCK_STREAM, 0)));

@@ -167,6 +167,7 @@ def bad_creations() -> None:
         ({"tools": [1]}, 400, "tools[0]: must be a string"),
         ({"env": {"A B": "x"}}, 400, "env.A B"),
         ({"env": {"A": 1}}, 400, "env.A: must be a string"),
+        ({"env": {"A": "a" * 70000}}, 413, "the environment may be 64 KiB"),
         ({"files": {"x": 1}}, 400, "files.x"),
         ({"files": {"x": {"base64": "!"}}}, 400, "files.x"),
         ({"files": {"x": {"base64": "AA==", "y": 1}}}, 400, "files.x.y"),

@@ -2,8 +2,10 @@
 """The daemon's own disk: a database that is lost or damaged, and no room to record anything."""
 
 import contextlib
+import json
 import os
 import pathlib
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 
@@ -74,6 +76,13 @@ def small_disk(path: pathlib.Path) -> Iterator[None]:
         path.rmdir()
 
 
+def refusals(one: Service) -> int:
+    """Of what never became a request, how many are in the audit log of a daemon that has ended."""
+    with contextlib.closing(sqlite3.connect(one.state / "gateway/hutch.db")) as database:
+        rows = database.execute("SELECT action, detail FROM audit WHERE principal IS NULL AND action LIKE 'request%'")
+        return sum(json.loads(detail)["refused"] if action == "request.refused" else 1 for action, detail in rows)
+
+
 @case
 def full() -> None:
     """A full disk: what can't be recorded is 503 and not done, /health says so; with room it goes on, none is lost."""
@@ -96,6 +105,15 @@ def full() -> None:
         equal("/health", (health.status, health.json["status"], health.json["recording"]), (200, "degraded", False))
         equal("a creation", one.call("POST", f"{V}/sandboxes", {}).status, 503)
         equal("a command", one.tool(box, "shell_exec", command="touch late").status, 503)
+        sent = 0
+
+        def is_unrecorded() -> bool:
+            nonlocal sent
+            contains("malformed", one.raw(b"GET / HTTP/1.1\r\nHost : x\r\n\r\n").decode(), "400 Bad Request")
+            sent += 1
+            return "event=unrecorded action=request peer=127.0.0.1 refused=1" in one.log
+
+        eventually("a stranger's refusal", is_unrecorded)
         filler.unlink()
         eventually("with room", lambda: one.tool(box, "shell_exec", command="echo on").status == 200)
         check("late" not in one.shell(box, "ls")["stdout"], "a command ran that could not be recorded")
@@ -105,6 +123,8 @@ def full() -> None:
             for entry in one.ok("GET", f"{V}/sandboxes/{box}/logs?limit=1000").json["entries"]
         }
         check(all(now.get(entry["number"]) == entry["hash"] for entry in calls), "no record was lost")
+        equal("it ends well", one.end(), 0)
+        equal("refusals, those that could not be recorded at first as well", refusals(one), sent)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import json
 import os
+import pathlib
 import signal
 import socket
 import threading
@@ -191,8 +192,42 @@ def stdin_again() -> None:
             answer = one.call("POST", path + query, data=data)
             equal(f"{query} {data!r}: {answer.body!r}", (answer.status, stdin_next(one, run)), (status, after))
         eventually("every byte once", lambda: one.shell(box, "cat got")["stdout"] == "abcdefgh")
+        run = one.start_exec(box, command="exec <&-; sleep 100", stdin_open=True)
+        for offset in (0, 10, 20):
+            one.ok("POST", f"{V}/execs/{run}/stdin?offset={offset}", data=b"nobody's\n\n", status=204)
+            eventually("thrown away", lambda: stdin_next(one, run) == offset + 10)
         run = one.start_exec(box, command="sleep 100")
         equal("it has none", one.ok("GET", f"{V}/execs/{run}").json["stdin_next"], None)
+
+
+def inits(pid: int) -> list[int]:
+    """The processes below this one that are the first of a sandbox."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = [int(child) for child in children if "hutch-init" in pathlib.Path(f"/proc/{child}/comm").read_text()]
+    return found + [init for child in children for init in inits(int(child))]
+
+
+@case
+def stdin_when_init_is_slow() -> None:
+    """The end of standard input comes also when nothing can be said to the sandbox at that moment."""
+    with service("streams") as one, sandbox(one) as box:
+        runs = [one.start_exec(box, command="wc -c", stdin_open=True) for _ in range(2)]
+        path = f"{V}/execs/{runs[0]}/stdin?end=true"
+        stopped = inits(one.process.pid)
+        check(stopped != [], "no sandbox has an init")
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        again = threading.Timer(1, lambda: [os.kill(pid, signal.SIGCONT) for pid in stopped])
+        again.start()
+        much = threading.Thread(target=lambda: one.call("POST", path, data=b"x" * 500_000))
+        much.start()
+        eventually("the link is full", lambda: one.ok("GET", f"{V}/execs/{runs[0]}").json["stdin_next"] > 200_000)
+        one.ok("POST", f"{V}/execs/{runs[1]}/stdin?end=true", data=b"", status=204)
+        much.join()
+        again.join()
+        for run, size in zip(runs, (b"500000", b"0")):
+            eventually("it has ended", lambda: one.ok("GET", f"{V}/execs/{run}").json["status"] == "exited")
+            equal("every byte", one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body.strip(), size)
 
 
 @case

@@ -103,6 +103,10 @@ def denied() -> None:
         outcomes = dict(line.split(" ", 1) for line in one.report() if line.count(" ") == 1)
         for name in ("socket", "netlink", "fork", "execve", "chown", "code", "linger", "fastopen"):
             equal(name, outcomes[name], "EPERM")
+        for name in ("filter", "buffer", "ttl", "md5", "md5-ext", *(f"ao-{option}" for option in range(38, 44))):
+            equal(name, outcomes[name], "EPERM")
+        equal("what the gateway sets", outcomes["nodelay"], "done")
+        check(can_connect(one.ports[0]), "its listener was made deaf")
         for name in ("setuid", "ptrace", "unshare"):
             equal(name, outcomes[name], "ENOSYS")
         equal("passwd", outcomes["passwd"], "ENOENT")

@@ -101,7 +101,8 @@ struct exec_info {
     bool has_stdin;
     bool is_stdin_known; /* not yet after a restart of the gateway: nothing can be written for a moment */
     bool stdin_ended;
-    uint64_t stdin_next; /* bytes of standard input that were written so far */
+    bool is_stdin_closed; /* the command reads no more of it: what is written is thrown away */
+    uint64_t stdin_next;  /* bytes of standard input that were written so far */
     uint64_t started_ms;
     uint64_t seq_first;               /* of what is kept */
     uint64_t seq_next;                /* of what is recorded */
@@ -110,8 +111,9 @@ struct exec_info {
 void exec_get(const struct exec *exec, struct exec_info *ret_info);
 
 /*
- * Up to `length` bytes of standard input: how many were taken, 0 when it has to wait for room. `end` after all. Taken
- * is not given: what exec_has_input() is true of survives the gateway.
+ * Up to `length` bytes of standard input: how many were taken, 0 when it has to wait for room. `end` after all: it is
+ * said when `stdin_ended` is true; else call again when there is room, with a length of 0 if all bytes were taken.
+ * Taken is not given: what exec_has_input() is true of survives the gateway.
  */
 _must_use_ int exec_write(struct exec *exec, const void *data, size_t length, bool end, size_t *ret_taken,
                           struct error *err);

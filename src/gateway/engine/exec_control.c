@@ -50,6 +50,7 @@ void exec_get(const struct exec *exec, struct exec_info *ret_info)
         .has_stdin = exec->has_stdin,
         .is_stdin_known = !exec->channel.is_input_unknown,
         .stdin_ended = exec->stdin_ended,
+        .is_stdin_closed = exec->channel.stdin_closed && !exec->channel.is_input_unknown,
         .stdin_next = exec->channel.sent,
         .started_ms = exec->started_ms,
         .seq_first = exec->ring.first,
@@ -73,7 +74,10 @@ static int write_some(struct exec *exec, const void *data, size_t length, bool e
         return 0;
     }
     if (channel->stdin_closed) {
-        *ret_taken = length; /* nobody reads it, as with a pipe whose reader has gone */
+        /* Nobody reads it, as with a pipe whose reader has gone. */
+        channel->sent += length;
+        exec->stdin_ended = end;
+        *ret_taken = length;
         return 0;
     }
     /* What waits already is enough: the rest comes when the link takes it. */
@@ -118,7 +122,10 @@ bool exec_is_written(const struct exec *exec)
     return exec->input != NULL || exec->room != NULL;
 }
 
-/* An exec that reads no more, or has ended, needs no more input: its result says what became of it. */
+/*
+ * An exec that reads no more, or has ended, needs no more input: its result says what became of it. All the bytes are
+ * not all of it: without the end of it the command would wait for ever.
+ */
 void exec_feed(struct exec *exec)
 {
     struct error err;
@@ -128,7 +135,7 @@ void exec_feed(struct exec *exec)
         return;
     int r = write_some(exec, exec->input + exec->input_at, exec->input_length - exec->input_at, true, &taken, &err);
     exec->input_at += taken;
-    if (r < 0 || exec->input_at == exec->input_length) {
+    if (r < 0 || exec->stdin_ended) {
         free(exec->input);
         exec->input = NULL;
     }

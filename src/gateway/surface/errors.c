@@ -22,6 +22,7 @@ static const struct row rows[] = {
     {ERROR_LIMIT, ENOSPC, {507, "disk_full"}},
     {ERROR_LIMIT, EDQUOT, {507, "disk_full"}},
     {ERROR_LIMIT, EFBIG, {413, "too_large"}},
+    {ERROR_LIMIT, E2BIG, {413, "too_large"}},
     {ERROR_LIMIT, ANY, {429, "too_many"}},
     {ERROR_UNSUPPORTED, ANY, {422, "not_supported"}},
     {ERROR_PROTOCOL, ANY, {502, "sandbox_misbehaved"}},

@@ -16,7 +16,8 @@ struct input {
     uint64_t skip;   /* bytes of the body that were written before */
     bool has_offset;
     bool ends;
-    bool is_written; /* all of it */
+    bool is_taken;   /* all bytes of it */
+    bool is_written; /* all of it, its end as well */
     bool has_end;
     bool is_paused;
     bool is_waiting;
@@ -89,9 +90,14 @@ static void input_wait(struct input *input, struct exec *exec)
     exec_on_room(exec, input_room, input);
 }
 
-/* Leave out what was written before. False: it was answered that something is missing in between. */
+/*
+ * Leave out what was written before. False: it was answered that something is missing in between. Nothing is missed by
+ * a command that reads no more; after a restart of the gateway, what was thrown away is not in stdin_next.
+ */
 static bool input_place(struct input *input, const struct exec_info *info)
 {
+    if (info->is_stdin_closed && input->offset != UINT64_MAX && input->offset > info->stdin_next)
+        input->offset = UINT64_MAX;
     if (input->offset != UINT64_MAX && input->offset > info->stdin_next) {
         input_stop(input);
         call_refuse(input->call, 409, "stdin_gap", "offset: standard input goes on at %llu",
@@ -110,7 +116,7 @@ static bool input_place(struct input *input, const struct exec_info *info)
 }
 
 /* What there is of it, as far as there is room. */
-static void input_write(struct input *input, struct exec *exec, const struct exec_info *info)
+static void input_write(struct input *input, struct exec *exec, struct exec_info *info)
 {
     struct error err = {0};
     size_t taken = 0;
@@ -124,8 +130,10 @@ static void input_write(struct input *input, struct exec *exec, const struct exe
         return;
     }
     input->start += taken;
-    input->is_written = input->has_end && taken == left;
-    if (taken < left || (input->is_written && !exec_has_input(exec)))
+    exec_get(exec, info);
+    input->is_taken = input->has_end && taken == left;
+    input->is_written = input->is_taken && (!is_end || info->stdin_ended);
+    if (taken < left || (input->is_taken && (!input->is_written || !exec_has_input(exec))))
         input_wait(input, exec);
     else
         input_taken(input);
@@ -137,7 +145,10 @@ static void input_push(struct input *input)
     struct exec_info info;
     struct error err = {0};
 
-    if (input->is_written && (exec == NULL || exec_has_input(exec))) {
+    if (exec != NULL)
+        exec_get(exec, &info);
+    bool is_running = exec != NULL && info.state == EXEC_RUNNING;
+    if ((input->is_taken && !is_running) || (input->is_written && exec_has_input(exec))) {
         input_taken(input);
         return;
     }
@@ -151,8 +162,7 @@ static void input_push(struct input *input)
         call_refuse(input->call, 409, "busy", "another call is still writing to this exec");
         return;
     }
-    exec_get(exec, &info);
-    if (input->is_written || (info.state == EXEC_RUNNING && !info.is_stdin_known))
+    if (input->is_written || (is_running && !info.is_stdin_known))
         input_wait(input, exec);
     else if (input_place(input, &info))
         input_write(input, exec, &info);

@@ -1,28 +1,78 @@
 /* Refusals of strangers, as strangers.h says, on their way into the store; and what never became a request. */
+#include "base/cleanup.h"
 #include "gateway/net/refusal.h"
 #include "gateway/store/batch.h"
 #include "gateway/surface/call.h"
 #include "gateway/surface/state.h"
 
-static void submit(struct surface *surface, const char *action, enum store_verdict verdict, struct writer *detail)
+#include <stdlib.h>
+
+/* A record on its way, and what is to be counted again when it does not get there. */
+struct telling {
+    struct surface *surface;
+    const char *action;
+    struct stranger stranger;
+};
+
+static void interval_ended(uv_timer_t *timer)
 {
+    surface_tell_strangers(timer->data);
+}
+
+static void begin_interval(struct surface *surface)
+{
+    if (!uv_is_active((uv_handle_t *)&surface->interval))
+        ignore_result(
+            uv_timer_start(&surface->interval, interval_ended, STRANGERS_INTERVAL_MS, 0)); /* has a callback */
+}
+
+static void count_again(struct surface *surface, const char *action, const struct stranger *stranger,
+                        const char *message)
+{
+    strangers_count_again(&surface->strangers, stranger);
+    begin_interval(surface);
+    log_event(surface->options.log, LOG_LEVEL_ERROR, "unrecorded", LOG_TEXT("action", action),
+              LOG_TEXT("peer", stranger->address), LOG_NUMBER("refused", (int64_t)stranger->counted),
+              LOG_TEXT("error", message));
+}
+
+static void told(void *data, const struct store_outcome *outcome)
+{
+    _cleanup_free_ struct telling *telling = data;
+
+    if (outcome->result < 0)
+        count_again(telling->surface, telling->action, &telling->stranger,
+                    outcome->message != NULL ? outcome->message : "");
+}
+
+static void submit(struct surface *surface, const char *action, enum store_verdict verdict, struct writer *detail,
+                   const struct stranger *stranger)
+{
+    struct telling *telling = malloc(sizeof *telling);
     struct batch *batch = NULL;
 
-    if (buf_append(&detail->buf, "", 1) == 0 && writer_end(detail) == 0)
+    if (telling != NULL && buf_append(&detail->buf, "", 1) == 0 && writer_end(detail) == 0)
         batch = batch_new(surface->options.store);
-    if (batch != NULL)
+    if (batch != NULL) {
+        *telling = (struct telling){.surface = surface, .action = action, .stranger = *stranger};
         batch_add_audit(batch, &(struct store_audit){
                                    .action = action, .verdict = verdict, .detail = (const char *)detail->buf.data});
-    if (batch == NULL || batch_submit(batch, NULL, NULL) == NULL)
-        log_event(surface->options.log, LOG_LEVEL_ERROR, "unrecorded", LOG_TEXT("action", action));
+    }
+    if (batch == NULL || batch_submit(batch, told, telling) == NULL) {
+        count_again(surface, action, stranger, "there is no memory");
+        free(telling);
+    }
     writer_release(detail);
 }
 
+/* What can't be recorded is counted again, in the interval that begins. */
 void surface_tell_strangers(struct surface *surface)
 {
     const struct stranger *stranger = NULL;
 
-    while ((stranger = strangers_next(&surface->strangers, stranger)) != NULL) {
+    surface->ended = surface->strangers;
+    strangers_clear(&surface->strangers);
+    while ((stranger = strangers_next(&surface->ended, stranger)) != NULL) {
         struct writer detail = writer_init(CALL_DETAIL_MAX);
         writer_open(&detail, NULL, '{');
         writer_text(&detail, "peer", stranger->address);
@@ -34,14 +84,8 @@ void surface_tell_strangers(struct surface *surface)
         }
         writer_close(&detail, '}');
         writer_close(&detail, '}');
-        submit(surface, "request.refused", STORE_DENIED, &detail);
+        submit(surface, "request.refused", STORE_DENIED, &detail, stranger);
     }
-    strangers_clear(&surface->strangers);
-}
-
-static void interval_ended(uv_timer_t *timer)
-{
-    surface_tell_strangers(timer->data);
 }
 
 enum strangers_verdict surface_note_stranger(struct surface *surface, const struct peer *peer, const char *code)
@@ -49,9 +93,7 @@ enum strangers_verdict surface_note_stranger(struct surface *surface, const stru
     enum strangers_verdict verdict = strangers_note(&surface->strangers, peer, code);
 
     surface->counts.counted += verdict == STRANGERS_COUNTED;
-    if (!uv_is_active((uv_handle_t *)&surface->interval))
-        ignore_result(
-            uv_timer_start(&surface->interval, interval_ended, STRANGERS_INTERVAL_MS, 0)); /* has a callback */
+    begin_interval(surface);
     return verdict;
 }
 
@@ -60,6 +102,7 @@ void surface_bad(void *context, const struct peer *peer, unsigned status, const 
 {
     struct surface *surface = context;
     enum strangers_verdict verdict = surface_note_stranger(surface, peer, refusal_code(status));
+    struct stranger one = strangers_one(peer, refusal_code(status));
     struct writer detail = writer_init(CALL_DETAIL_MAX);
 
     if (verdict == STRANGERS_COUNTED)
@@ -72,5 +115,5 @@ void surface_bad(void *context, const struct peer *peer, unsigned status, const 
     writer_text(&detail, "peer", peer->kind == PEER_TCP ? peer->address : "unix");
     writer_number(&detail, "status", status);
     writer_close(&detail, '}');
-    submit(surface, "request", STORE_FAILED, &detail);
+    submit(surface, "request", STORE_FAILED, &detail, &one);
 }

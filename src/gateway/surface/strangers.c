@@ -6,6 +6,8 @@
 
 enum { NETWORK_BYTES = 8 };
 
+static const char others_name[] = "others";
+
 static const char *const reasons[STRANGERS_REASONS] = {
     "unauthenticated", "not_found",          "method_not_allowed",
     "too_many",        "host_not_allowed",   "origin_not_allowed",
@@ -52,8 +54,8 @@ static struct stranger *find(struct strangers *strangers, const char *name)
         stranger++;
     if (stranger < strangers->each + strangers->count)
         return stranger;
-    if (strangers->count == STRANGERS_MAX) {
-        (void)snprintf(strangers->others.address, STRANGERS_NAME_SIZE, "others");
+    if (strangers->count == STRANGERS_MAX || strcmp(name, others_name) == 0) {
+        (void)snprintf(strangers->others.address, STRANGERS_NAME_SIZE, "%s", others_name);
         return &strangers->others;
     }
     strangers->count++;
@@ -88,6 +90,24 @@ const struct stranger *strangers_next(const struct strangers *strangers, const s
     if (next < end)
         return next;
     return strangers->others.counted > 0 ? &strangers->others : NULL;
+}
+
+struct stranger strangers_one(const struct peer *peer, const char *reason)
+{
+    struct stranger stranger = {.counted = 1};
+
+    name_of(peer, stranger.address);
+    stranger.reasons[find_reason(reason)] = 1;
+    return stranger;
+}
+
+void strangers_count_again(struct strangers *strangers, const struct stranger *stranger)
+{
+    struct stranger *now = find(strangers, stranger->address);
+
+    now->counted += stranger->counted;
+    for (size_t i = 0; i < STRANGERS_REASONS; i++)
+        now->reasons[i] += stranger->reasons[i];
 }
 
 void strangers_clear(struct strangers *strangers)

@@ -46,6 +46,12 @@ enum strangers_verdict strangers_note(struct strangers *strangers, const struct 
 /* The next of those who have something counted: start with NULL; NULL after the last. */
 const struct stranger *strangers_next(const struct strangers *strangers, const struct stranger *current);
 
+/* What would be counted for one refusal. */
+struct stranger strangers_one(const struct peer *peer, const char *reason);
+
+/* Counted in an interval that has ended, and not recorded then: it is in the record of this one. */
+void strangers_count_again(struct strangers *strangers, const struct stranger *stranger);
+
 /* Another interval. */
 void strangers_clear(struct strangers *strangers);
 

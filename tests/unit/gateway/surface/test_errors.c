@@ -18,6 +18,7 @@ TEST(failures_have_a_status)
         {ERROR_LIMIT, 0, 429, "too_many", 429, "too_many"},
         {ERROR_LIMIT, ENOSPC, 507, "disk_full", 507, "disk_full"},
         {ERROR_LIMIT, EFBIG, 413, "too_large", 413, "too_large"},
+        {ERROR_LIMIT, E2BIG, 413, "too_large", 413, "too_large"},
         {ERROR_UNSUPPORTED, 0, 422, "not_supported", 422, "not_supported"},
         {ERROR_SYSTEM, ETIMEDOUT, 504, "timeout", 504, "timeout"},
         {ERROR_SYSTEM, ENOSPC, 503, "unavailable", 507, "disk_full"},

@@ -95,11 +95,43 @@ TEST(test_one_machine_with_many_addresses)
     assert_int_equal(strangers.count, 3);
 }
 
+/* What was not recorded is in the next interval's record, and takes no record of its own from anybody. */
+TEST(test_what_was_not_recorded_is_counted_again)
+{
+    struct strangers strangers = {0};
+    struct peer peer = peer_of("192.0.2.1");
+    struct stranger one = strangers_one(&peer, "too_many");
+    struct stranger others = {.address = "others", .counted = 7};
+    char address[32];
+
+    strangers_count_again(&strangers, &others);
+    assert_int_equal(strangers.count, 0);
+    assert_ptr_equal(strangers_next(&strangers, NULL), &strangers.others);
+    strangers_count_again(&strangers, &one);
+    strangers_count_again(&strangers, &one);
+    const struct stranger *stranger = strangers_next(&strangers, NULL);
+    assert_string_equal(stranger->address, "192.0.2.1");
+    assert_int_equal(stranger->counted, 2);
+    assert_int_equal(reason_of(stranger, "too_many"), 2);
+    assert_int_equal(strangers_note(&strangers, &peer, "too_many"), STRANGERS_RECORD);
+    for (int i = 0; i < STRANGERS_MAX; i++) {
+        (void)snprintf(address, sizeof address, "10.0.0.%d", i);
+        peer = peer_of(address);
+        one = strangers_one(&peer, "not_found");
+        strangers_count_again(&strangers, &one);
+    }
+    assert_int_equal(strangers.count, STRANGERS_MAX);
+    assert_string_equal(strangers.others.address, "others");
+    assert_int_equal(strangers.others.counted, 8);
+    assert_int_equal(reason_of(&strangers.others, "not_found"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_first_are_recorded_the_rest_is_counted),
                                        cmocka_unit_test(test_many_addresses),
-                                       cmocka_unit_test(test_one_machine_with_many_addresses)};
+                                       cmocka_unit_test(test_one_machine_with_many_addresses),
+                                       cmocka_unit_test(test_what_was_not_recorded_is_counted_again)};
 
     return cmocka_run_group_tests_name("gateway/surface/strangers", tests, NULL, NULL);
 }
