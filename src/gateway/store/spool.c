@@ -1,6 +1,7 @@
 /*
  * The loop's side of spools, and the spooler's thread. A spool belongs to that thread from its first write on; the loop
- * only holds on to it.
+ * only holds on to it. Its end is never refused, and comes when its last write has come back. When the store closes
+ * that thread may have gone: then the loop's ends the spool.
  */
 #include "gateway/store/spool.h"
 
@@ -17,8 +18,6 @@ struct spool_call {
     struct store_call call;
     struct spool *spool;
     store_done_fn done;
-    bool is_last;
-    bool remove; /* of the last */
     size_t count;
     struct store_output pieces[];
 };
@@ -27,18 +26,35 @@ struct spool {
     struct spool_file file;
     uint64_t cap;
     struct spool_call *last; /* made with the spool, so that it can always end */
+    size_t writes_out;       /* the loop's thread alone, as the next two */
+    bool is_freed;
+    bool remove;
     char path[SCHEMA_PATH_MAX];
 };
 
-static void end_spool(struct spool_call *call)
+static void end_spool(struct spool *spool)
 {
-    struct spool *spool = call->spool;
     bool is_made = spool->file.fd >= 0;
 
     spool_file_close(&spool->file);
-    if (call->remove && is_made)
+    if (spool->remove && is_made)
         (void)unlink(spool->path); /* if not now, then at the next start */
     free(spool);
+}
+
+/* Once nobody is interested in it any more and no write is under way. */
+static void end_if_over(struct spool *spool)
+{
+    struct store_call *last = &spool->last->call;
+
+    if (!spool->is_freed || spool->writes_out > 0)
+        return;
+    if (!last->store->closing) {
+        core_submit(last->store, last);
+        return;
+    }
+    call_free(last);
+    end_spool(spool);
 }
 
 static void deliver(struct store_call *call)
@@ -46,11 +62,14 @@ static void deliver(struct store_call *call)
     struct spool_call *spooling = (struct spool_call *)call;
     struct store_outcome outcome = {.result = call->result, .message = call->result < 0 ? call->error.message : NULL};
 
-    /* Refused, and no thread has it. */
-    if (spooling->is_last && call->result < 0)
-        end_spool(spooling);
-    if (spooling->done != NULL)
-        spooling->done(call->data, &outcome);
+    spooling->done(call->data, &outcome);
+    spooling->spool->writes_out--;
+    end_if_over(spooling->spool);
+}
+
+static void deliver_end(struct store_call *call)
+{
+    (void)call; /* nobody asked */
 }
 
 static struct spool_call *new_call(struct store *store, struct spool *spool, size_t count)
@@ -75,9 +94,14 @@ struct spool *spool_new(struct store *store, const char *exec, uint64_t cap)
     spool->file.fd = -1;
     spool->cap = cap;
     spool->last = new_call(store, spool, 0);
+    if (spool->last != NULL) {
+        spool->last->call.kind = CALL_SPOOL_END;
+        spool->last->call.deliver = deliver_end;
+    }
     if (spool->last == NULL || snprintf(spool->path, sizeof spool->path, "%s/" SPOOL_FOLDER "/%s", store->folder,
                                         exec) >= (int)sizeof spool->path) {
-        free(spool->last);
+        if (spool->last != NULL)
+            call_free(&spool->last->call);
         free(spool);
         return NULL;
     }
@@ -94,6 +118,7 @@ bool spool_write(struct spool *spool, const struct store_output *pieces, size_t 
     call->done = done;
     call->call.data = data;
     memcpy(call->pieces, pieces, count * sizeof *pieces);
+    spool->writes_out++;
     core_submit(store, &call->call);
     return true;
 }
@@ -102,10 +127,9 @@ void spool_free(struct spool *spool, bool remove)
 {
     if (spool == NULL)
         return;
-    struct spool_call *call = spool->last;
-    call->is_last = true;
-    call->remove = remove;
-    core_submit(call->call.store, &call->call);
+    spool->remove = remove;
+    spool->is_freed = true;
+    end_if_over(spool);
 }
 
 static int write_pieces(struct spool_call *call, struct error *err)
@@ -120,8 +144,8 @@ static void carry_out(struct store *store, struct spool_call *call)
 {
     struct call_list one = {0};
 
-    if (call->is_last)
-        end_spool(call);
+    if (call->call.kind == CALL_SPOOL_END)
+        end_spool(call->spool);
     else
         call->call.result = write_pieces(call, &call->call.error);
     call_list_add(&one, &call->call);

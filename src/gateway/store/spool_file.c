@@ -106,6 +106,21 @@ static uint64_t run_at(uint64_t number)
     return RUNS_AT + number % SPOOL_RUNS_ROOM * sizeof(struct run);
 }
 
+uint64_t spool_file_size(uint64_t cap)
+{
+    return DATA_AT + cap + SPOOL_SLACK;
+}
+
+static int take_space(int fd, uint64_t size)
+{
+    int r;
+
+    do {
+        r = fallocate(fd, 0, 0, (off_t)size) < 0 ? -errno : 0;
+    } while (r == -EINTR);
+    return r;
+}
+
 int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, struct error *err)
 {
     if (cap == 0 || cap > CAP_MAX)
@@ -114,8 +129,9 @@ int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, str
     _cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return error_errno(err, "making %s", path);
-    if (fallocate(fd, 0, 0, (off_t)(DATA_AT + room_of(file))) < 0 && errno != EOPNOTSUPP) {
-        int r = error_errno(err, "taking space for %s: is the disk full?", path);
+    int r = take_space(fd, spool_file_size(cap));
+    if (r < 0) {
+        r = error_set(err, ERROR_SYSTEM, -r, "taking space for %s: is the disk full?", path);
         (void)unlink(path);
         return r;
     }
@@ -199,7 +215,7 @@ static bool is_sane(const struct header *header, uint64_t size)
     int64_t apart_ms = header->booted_ms - booted_ms();
 
     return header->magic == MAGIC && header->cap > 0 && header->cap <= CAP_MAX &&
-           size >= DATA_AT + header->cap + SPOOL_SLACK && header->first < header->next &&
+           size >= spool_file_size(header->cap) && header->first < header->next &&
            header->next - header->first <= header->cap && header->run_first < header->run_next &&
            header->run_next - header->run_first <= SPOOL_RUNS_KEPT && apart_ms < BOOT_TOLERANCE_MS &&
            apart_ms > -BOOT_TOLERANCE_MS;
@@ -275,7 +291,7 @@ int spool_file_read(struct spool_file *file, uint64_t position, void *buffer, si
                                         .offset = (run.offset_and_stream >> 1) + (position - run.position),
                                         .data = buffer,
                                         .length = length,
-                                        .keep_bytes = file->cap};
+                                        .keep_bytes = position + length - file->first};
     return r < 0 ? r : 1;
 }
 

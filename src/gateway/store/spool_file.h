@@ -28,7 +28,10 @@ struct spool_file {
     uint8_t stream; /* of the last run */
 };
 
-/* All of its space is taken at once: what comes later can't fail for want of it. */
+/* What one of this cap takes of the disk. */
+uint64_t spool_file_size(uint64_t cap);
+
+/* All of its space is taken at once, so that what comes later can't fail for want of it; or there is none. */
 _must_use_ int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, struct error *err);
 
 /* Pieces that follow one another and what is there already, SPOOL_SLACK bytes at most. The newest `cap` are kept. */

@@ -53,6 +53,8 @@ static bool is_too_much(const struct store *store, const struct store_call *call
 {
     if (call->kind == CALL_QUERY)
         return store->reads_out >= READS_MAX;
+    if (call->kind == CALL_SPOOL_END)
+        return false; /* one for each spool, and it gives back more than it takes */
     return store->writes_out >= STORE_QUEUE_CALLS || store->writes_out_bytes + call->bytes > store->options.queue_bytes;
 }
 
@@ -72,7 +74,9 @@ static void count(struct store *store, const struct store_call *call, int sign)
 
 static struct queue *queue_of(struct store *store, enum call_kind kind)
 {
-    return kind == CALL_QUERY ? &store->reads : kind == CALL_SPOOL ? &store->spools : &store->writes;
+    bool is_spool = kind == CALL_SPOOL || kind == CALL_SPOOL_END;
+
+    return kind == CALL_QUERY ? &store->reads : is_spool ? &store->spools : &store->writes;
 }
 
 void core_submit(struct store *store, struct store_call *call)

@@ -211,6 +211,70 @@ TEST(it_goes_on_where_the_database_ends)
     fixture_remove(&fixture);
 }
 
+/* Short runs make the spool start later than its cap says: what the database has of before would leave a gap. */
+TEST(what_is_older_than_the_spool_goes)
+{
+    enum { RUNS = SPOOL_RUNS_ROOM, STRIDE = 4, BEFORE = 8000 * STRIDE };
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct batch *batch = fixture_batch(&fixture);
+
+    for (uint64_t at = 0; at < BEFORE; at += STRIDE) {
+        struct store_output piece = piece_at(at, STRIDE, STRIDE);
+        piece.exec = "ex_1";
+        batch_add_output(batch, &piece);
+    }
+    assert_int_equal(fixture_submit(&fixture, batch), 0);
+    spool_up_to(&fixture, spool, BEFORE, BEFORE + RUNS * STRIDE, STRIDE);
+    spool_free(spool, false);
+    reopen(&fixture);
+    read_database(&fixture, 0, STRIDE);
+    assert_int_equal(read_first + read_length, BEFORE + RUNS * STRIDE);
+    assert_int_equal(read_length, SPOOL_RUNS_KEPT * STRIDE);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+static void await_spools(struct fixture *fixture, size_t count)
+{
+    while (count_spools(fixture) != count)
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+}
+
+/* The end comes while the write is under way and nothing else is taken any more, or the store closes. */
+TEST(the_end_of_a_spool_is_never_refused)
+{
+    for (int closes = 0; closes < 2; closes++) {
+        struct fixture fixture = fixture_new();
+        struct store_options options = {.folder = fixture.folder, .queue_bytes = 1400};
+        struct store_output piece = piece_at(0, SPOOL_SLACK, OUTPUT_MAX);
+        struct error err = {0};
+
+        make_text();
+        assert_int_equal(uv_loop_init(&fixture.loop), 0);
+        assert_int_equal(store_open(&options, &fixture.loop, &fixture.store, &err), 0);
+        struct spool *spool = spool_new(fixture.store, "ex_1", CAP);
+        assert_non_null(spool);
+        assert_true(spool_write(spool, &piece, 1, fixture_done, &fixture));
+        if (closes == 0) {
+            spool_free(spool, true);
+            fixture_await(&fixture);
+            assert_int_equal(fixture.result, 0);
+            await_spools(&fixture, 0);
+            fixture_close(&fixture);
+        } else {
+            store_close(fixture.store, NULL, NULL);
+            spool_free(spool, true);
+            fixture_await(&fixture);
+            assert_int_equal(fixture.result, 0);
+            assert_int_equal(uv_run(&fixture.loop, UV_RUN_DEFAULT), 0);
+            assert_int_equal(count_spools(&fixture), 0);
+            assert_int_equal(uv_loop_close(&fixture.loop), 0);
+        }
+        fixture_remove(&fixture);
+    }
+}
+
 TEST(what_is_removed_leaves_nothing)
 {
     struct fixture fixture;
@@ -356,6 +420,8 @@ int main(void)
         cmocka_unit_test(the_newest_are_kept_after_many_laps),
         cmocka_unit_test(many_short_runs),
         cmocka_unit_test(it_goes_on_where_the_database_ends),
+        cmocka_unit_test(what_is_older_than_the_spool_goes),
+        cmocka_unit_test(the_end_of_a_spool_is_never_refused),
         cmocka_unit_test(what_is_removed_leaves_nothing),
         cmocka_unit_test(a_write_that_was_not_finished_harms_nothing),
         cmocka_unit_test(what_is_not_whole_is_not_believed),
