@@ -370,6 +370,16 @@ static int split_path(char *path, const char **ret_folder, const char **ret_name
     return 0;
 }
 
+static void tell_lost_spools(const struct gateway *gateway)
+{
+    struct store_stats stats;
+
+    store_get_stats(gateway->store, &stats);
+    if (stats.spools_lost > 0)
+        log_event(&gateway->log, LOG_LEVEL_WARN, "spools_lost", LOG_NUMBER("count", stats.spools_lost),
+                  LOG_TEXT("reason", "no space to record them, or not to be read: output of so many execs has a gap"));
+}
+
 static int open_store(struct gateway *gateway, struct error *err)
 {
     const struct config *config = gateway->handover->config;
@@ -382,6 +392,8 @@ static int open_store(struct gateway *gateway, struct error *err)
     int r = split_path(path, &options.folder, &options.name, err);
     if (r == 0)
         r = store_open(&options, &gateway->loop, &gateway->store, err);
+    if (r == 0)
+        tell_lost_spools(gateway);
     if (r == 0)
         r = credentials_new(gateway->store, &gateway->credentials, err);
     if (r == 0)

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
-enum { AT_ONCE = 64 };
+enum { AT_ONCE = 64, DISK_PART = 4 };
 
 struct spool_call {
     struct store_call call;
@@ -32,13 +33,14 @@ struct spool {
     char path[SCHEMA_PATH_MAX];
 };
 
-static void end_spool(struct spool *spool)
+static void end_spool(struct store *store, struct spool *spool)
 {
     bool is_made = spool->file.fd >= 0;
 
     spool_file_close(&spool->file);
-    if (spool->remove && is_made)
-        (void)unlink(spool->path); /* if not now, then at the next start */
+    /* If not now, then at the next start. */
+    if (spool->remove && is_made && unlink(spool->path) == 0)
+        store->spool_bytes -= spool_file_size(spool->cap);
     free(spool);
 }
 
@@ -53,8 +55,8 @@ static void end_if_over(struct spool *spool)
         core_submit(last->store, last);
         return;
     }
+    end_spool(last->store, spool);
     call_free(last);
-    end_spool(spool);
 }
 
 static void deliver(struct store_call *call)
@@ -132,10 +134,37 @@ void spool_free(struct spool *spool, bool remove)
     end_if_over(spool);
 }
 
-static int write_pieces(struct spool_call *call, struct error *err)
+/* All that is spooled goes to the database in the end, and before it is removed: there must be room for it twice. */
+static int check_space(const struct store *store, uint64_t size, struct error *err)
+{
+    uint64_t all = store->spool_bytes + size;
+    struct statvfs disk;
+
+    if (fstatvfs(store->lock_fd, &disk) < 0)
+        return error_errno(err, "looking for space for a spool");
+    uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (all > store->options.spool_bytes || all > (uint64_t)disk.f_blocks * disk.f_frsize / DISK_PART ||
+        free_bytes < size + all || free_bytes - size - all < store->options.reserve_bytes)
+        return error_set(err, ERROR_LIMIT, ENOSPC, "%llu bytes are spooled", (unsigned long long)store->spool_bytes);
+    return 0;
+}
+
+static int make_file(struct store *store, struct spool *spool, struct error *err)
+{
+    uint64_t size = spool_file_size(spool->cap);
+    int r = check_space(store, size, err);
+
+    if (r == 0)
+        r = spool_file_make(&spool->file, spool->path, spool->cap, err);
+    if (r == 0)
+        store->spool_bytes += size;
+    return r;
+}
+
+static int write_pieces(struct store *store, struct spool_call *call, struct error *err)
 {
     struct spool *spool = call->spool;
-    int r = spool->file.fd < 0 ? spool_file_make(&spool->file, spool->path, spool->cap, err) : 0;
+    int r = spool->file.fd < 0 ? make_file(store, spool, err) : 0;
 
     return r == 0 ? spool_file_write(&spool->file, call->pieces, call->count, err) : r;
 }
@@ -145,9 +174,9 @@ static void carry_out(struct store *store, struct spool_call *call)
     struct call_list one = {0};
 
     if (call->call.kind == CALL_SPOOL_END)
-        end_spool(call->spool);
+        end_spool(store, call->spool);
     else
-        call->call.result = write_pieces(call, &call->call.error);
+        call->call.result = write_pieces(store, call, &call->call.error);
     call_list_add(&one, &call->call);
     core_answer(store, &one);
 }

@@ -208,6 +208,7 @@ void store_get_stats(struct store *store, struct store_stats *ret_stats)
         .pruned = atomic_load(&store->pruned),
         .busy_us = atomic_load(&store->busy_us),
         .stall_us = atomic_load(&store->stall_us),
+        .spools_lost = store->spools_lost,
     };
     (void)pthread_mutex_lock(&store->durability.mutex);
     ret_stats->wal_pages = store->durability.pages;
@@ -240,10 +241,12 @@ struct store_call *store_prune(struct store *store, const struct store_retention
     return &prune->call;
 }
 
-static int open_database(struct store *store, struct error *err)
+static int open_database(struct store *store, struct recovery *recovery, struct error *err)
 {
     int r = schema_lock(store->folder, &store->lock_fd, err);
 
+    if (r == 0)
+        r = recover_space(recovery, err);
     if (r == 0)
         r = schema_prepare_file(store->path, err);
     if (r < 0)
@@ -265,12 +268,18 @@ static int open_database(struct store *store, struct error *err)
     return r;
 }
 
-static int recover(struct store *store, struct error *err)
+/* On a full disk the spools have to make room before the database can be opened. */
+static int open_all(struct store *store, struct error *err)
 {
-    char folder[SCHEMA_PATH_MAX + 8];
+    struct recovery recovery = {.applier = &store->applier, .reserve_bytes = store->options.reserve_bytes};
 
-    (void)snprintf(folder, sizeof folder, "%s/" SPOOL_FOLDER, store->folder);
-    return recover_spools(&store->applier, folder, err);
+    (void)snprintf(recovery.folder, sizeof recovery.folder, "%s/" SPOOL_FOLDER, store->folder);
+    int r = open_database(store, &recovery, err);
+    if (r == 0)
+        r = recover_spools(&recovery, err);
+    store->spool_bytes = recovery.left_bytes;
+    store->spools_lost = recovery.lost;
+    return r;
 }
 
 static int start_threads(struct store *store, struct error *err)
@@ -296,6 +305,10 @@ static int fill_in(struct store *store, const struct store_options *options, str
         store->options.queue_bytes = STORE_QUEUE_BYTES;
     if (store->options.output_keep_bytes == 0)
         store->options.output_keep_bytes = STORE_OUTPUT_KEEP_BYTES;
+    if (store->options.spool_bytes == 0)
+        store->options.spool_bytes = STORE_SPOOL_BYTES;
+    if (store->options.reserve_bytes == 0)
+        store->options.reserve_bytes = STORE_RESERVE_BYTES;
     store->applier =
         (struct applier){.database = &store->writer, .output_keep_bytes = store->options.output_keep_bytes};
     queue_init(&store->writes);
@@ -321,9 +334,7 @@ int store_open(const struct store_options *options, uv_loop_t *loop, struct stor
     }
     int r = fill_in(store, options, err);
     if (r == 0)
-        r = open_database(store, err);
-    if (r == 0)
-        r = recover(store, err);
+        r = open_all(store, err);
     if (r == 0)
         r = start_threads(store, err);
     if (r == 0)

@@ -402,6 +402,101 @@ TEST(no_space)
     fixture_remove(&fixture);
 }
 
+static int open_with(struct fixture *fixture, uint64_t spool_bytes, uint64_t reserve_bytes)
+{
+    struct store_options options = {
+        .folder = fixture->folder, .spool_bytes = spool_bytes, .reserve_bytes = reserve_bytes};
+    struct error err = {0};
+
+    assert_int_equal(uv_loop_init(&fixture->loop), 0);
+    return store_open(&options, &fixture->loop, &fixture->store, &err);
+}
+
+static int spool_little(struct fixture *fixture, const char *exec, struct spool **ret_spool)
+{
+    struct store_output piece = piece_at(0, 10, OUTPUT_MAX);
+
+    *ret_spool = spool_new(fixture->store, exec, CAP);
+    assert_non_null(*ret_spool);
+    return write_spool(fixture, *ret_spool, &piece, 1);
+}
+
+TEST(all_spools_have_a_cap)
+{
+    struct fixture fixture = fixture_new();
+    struct spool *spools[4];
+
+    assert_int_equal(open_with(&fixture, 3 * spool_file_size(CAP) - 1, 1), 0);
+    assert_int_equal(spool_little(&fixture, "ex_1", &spools[0]), 0);
+    assert_int_equal(spool_little(&fixture, "ex_2", &spools[1]), 0);
+    assert_int_equal(spool_little(&fixture, "ex_3", &spools[2]), -ENOSPC);
+    assert_int_equal(count_spools(&fixture), 2);
+    spool_free(spools[0], true);
+    spool_free(spools[2], true);
+    assert_int_equal(spool_little(&fixture, "ex_4", &spools[3]), 0);
+    assert_int_equal(count_spools(&fixture), 2);
+    spool_free(spools[1], true);
+    spool_free(spools[3], true);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+TEST(a_reserve_is_left_to_the_database)
+{
+    struct fixture fixture = fixture_new();
+    struct spool *spool;
+
+    assert_int_equal(open_with(&fixture, 0, UINT64_C(1) << 60), 0);
+    assert_int_equal(spool_little(&fixture, "ex_1", &spool), -ENOSPC);
+    assert_int_equal(count_spools(&fixture), 0);
+    spool_free(spool, true);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+/* A disk that is full at the start: the spools make room. */
+TEST(without_space_the_spools_go)
+{
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct store_stats stats;
+
+    spool_up_to(&fixture, spool, 0, 1000, OUTPUT_MAX);
+    spool_free(spool, false);
+    assert_int_equal(spool_little(&fixture, "ex_2", &spool), 0);
+    spool_free(spool, false);
+    fixture_close(&fixture);
+    assert_int_equal(count_spools(&fixture), 2);
+    assert_int_equal(open_with(&fixture, 0, UINT64_C(1) << 60), 0);
+    assert_int_equal(count_spools(&fixture), 0);
+    store_get_stats(fixture.store, &stats);
+    assert_int_equal(stats.spools_lost, 2);
+    read_database(&fixture, 0, OUTPUT_MAX);
+    assert_int_equal(read_length, 0);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+/* Nothing is wrong with the file: it can't be opened now, and waits for the next start. */
+TEST(what_can_not_be_opened_stays)
+{
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct store_stats stats;
+    char path[256];
+
+    spool_free(spool, true);
+    fixture_close(&fixture);
+    (void)snprintf(path, sizeof path, "%s/spool/ex_1", fixture.folder);
+    assert_int_equal(symlink("/", path), 0); /* ELOOP */
+    fixture_open(&fixture);
+    store_get_stats(fixture.store, &stats);
+    assert_int_equal(stats.spools_lost, 1);
+    assert_int_equal(count_spools(&fixture), 1);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
 TEST(always_durable_has_no_spools)
 {
     struct fixture fixture = fixture_new();
@@ -428,6 +523,10 @@ int main(void)
         cmocka_unit_test(strangers_are_removed),
         cmocka_unit_test(pieces_that_do_not_follow),
         cmocka_unit_test(no_space),
+        cmocka_unit_test(all_spools_have_a_cap),
+        cmocka_unit_test(a_reserve_is_left_to_the_database),
+        cmocka_unit_test(without_space_the_spools_go),
+        cmocka_unit_test(what_can_not_be_opened_stays),
         cmocka_unit_test(always_durable_has_no_spools),
     };
 
