@@ -63,6 +63,7 @@ struct store {
 
     /* The spooler's thread alone. */
     uint64_t spool_bytes; /* that the files take */
+    struct spool *spool_list;
 
     uint64_t spools_lost; /* of the start */
     atomic_bool failing;

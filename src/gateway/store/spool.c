@@ -2,12 +2,17 @@
  * The loop's side of spools, and the spooler's thread. A spool belongs to that thread from its first write on; the loop
  * only holds on to it. Its end is never refused, and comes when its last write has come back. When the store closes
  * that thread may have gone: then the loop's ends the spool.
+ *
+ * When the database has no space, all spools are given up: what they hold is still in memory, and whoever wrote it
+ * records it another way once his next write has failed. Nothing else that takes space can be had back so easily.
  */
 #include "gateway/store/spool.h"
 
 #include "gateway/store/core.h"
 #include "gateway/store/spool_file.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +31,8 @@ struct spool_call {
 struct spool {
     struct spool_file file;
     uint64_t cap;
+    struct spool *next;      /* of those with a file; the spooler's thread alone */
+    bool is_given_up;        /* likewise */
     struct spool_call *last; /* made with the spool, so that it can always end */
     size_t writes_out;       /* the loop's thread alone, as the next two */
     bool is_freed;
@@ -37,6 +44,12 @@ static void end_spool(struct store *store, struct spool *spool)
 {
     bool is_made = spool->file.fd >= 0;
 
+    for (struct spool **at = &store->spool_list; is_made && *at != NULL; at = &(*at)->next) {
+        if (*at == spool) {
+            *at = spool->next;
+            break;
+        }
+    }
     spool_file_close(&spool->file);
     /* If not now, then at the next start. */
     if (spool->remove && is_made && unlink(spool->path) == 0)
@@ -140,6 +153,8 @@ static int check_space(const struct store *store, uint64_t size, struct error *e
     uint64_t all = store->spool_bytes + size;
     struct statvfs disk;
 
+    if (atomic_load(&store->failing))
+        return error_set(err, ERROR_LIMIT, ENOSPC, "no spool while nothing can be recorded");
     if (fstatvfs(store->lock_fd, &disk) < 0)
         return error_errno(err, "looking for space for a spool");
     uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
@@ -156,15 +171,20 @@ static int make_file(struct store *store, struct spool *spool, struct error *err
 
     if (r == 0)
         r = spool_file_make(&spool->file, spool->path, spool->cap, err);
-    if (r == 0)
+    if (r == 0) {
         store->spool_bytes += size;
+        spool->next = store->spool_list;
+        store->spool_list = spool;
+    }
     return r;
 }
 
 static int write_pieces(struct store *store, struct spool_call *call, struct error *err)
 {
     struct spool *spool = call->spool;
-    int r = spool->file.fd < 0 ? make_file(store, spool, err) : 0;
+    int r = spool->is_given_up   ? error_set(err, ERROR_LIMIT, ENOSPC, "the spool was given up")
+            : spool->file.fd < 0 ? make_file(store, spool, err)
+                                 : 0;
 
     return r == 0 ? spool_file_write(&spool->file, call->pieces, call->count, err) : r;
 }
@@ -181,6 +201,39 @@ static void carry_out(struct store *store, struct spool_call *call)
     core_answer(store, &one);
 }
 
+static void remove_files(const struct store *store)
+{
+    char folder[SCHEMA_PATH_MAX + sizeof SPOOL_FOLDER + 1];
+
+    (void)snprintf(folder, sizeof folder, "%s/" SPOOL_FOLDER, store->folder);
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+        if (entry->d_name[0] != '.')
+            (void)unlinkat(dirfd(entries), entry->d_name, 0);
+    }
+    if (entries != NULL)
+        (void)closedir(entries);
+}
+
+/* Those too that nobody writes to any more. */
+static void give_up(struct store *store)
+{
+    struct error failure;
+
+    if (!atomic_load(&store->failing))
+        return;
+    core_get_failure(store, &failure);
+    if (failure.err != ENOSPC)
+        return;
+    for (struct spool *spool = store->spool_list; spool != NULL; spool = spool->next) {
+        spool->is_given_up = true;
+        spool_file_close(&spool->file);
+    }
+    store->spool_list = NULL;
+    store->spool_bytes = 0;
+    remove_files(store);
+}
+
 void *spooler_main(void *argument)
 {
     struct store *store = argument;
@@ -189,6 +242,7 @@ void *spooler_main(void *argument)
     while (queue_take(&store->spools, AT_ONCE, SIZE_MAX, -1, &calls)) {
         for (struct store_call *call = call_list_take(&calls); call != NULL; call = call_list_take(&calls))
             carry_out(store, (struct spool_call *)call);
+        give_up(store);
     }
     return NULL;
 }

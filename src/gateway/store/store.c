@@ -38,6 +38,8 @@ void core_set_failure(struct store *store, const struct error *failure)
     /* The writer may be asleep; it is to try again by itself. */
     if (failure != NULL)
         queue_poke(&store->writes);
+    if (failure != NULL && failure->err == ENOSPC)
+        queue_poke(&store->spools);
 }
 
 void core_get_failure(struct store *store, struct error *ret_failure)

@@ -1,5 +1,6 @@
 /* What was spooled is found by the next store, whenever the one before ended. */
 #include "fixture.h"
+#include "gateway/store/core.h"
 #include "gateway/store/spool.h"
 #include "gateway/store/spool_file.h"
 
@@ -441,6 +442,37 @@ TEST(all_spools_have_a_cap)
     fixture_remove(&fixture);
 }
 
+/* A database that can't grow any more: the space of the spools is given back, and it can be written to again. */
+TEST(a_full_database_takes_the_spools)
+{
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct spool *orphan;
+    struct batch *batch = fixture_batch(&fixture);
+    struct store_output piece = piece_at(0, SPOOL_SLACK, OUTPUT_MAX);
+    struct error full = {.code = ERROR_SYSTEM, .err = ENOSPC};
+
+    spool_up_to(&fixture, spool, 0, 1000, OUTPUT_MAX);
+    assert_int_equal(spool_little(&fixture, "ex_2", &orphan), 0);
+    spool_free(orphan, false);
+    core_set_failure(fixture.store, &full);
+    await_spools(&fixture, 0);
+    piece.exec = "ex_1";
+    batch_add_output(batch, &piece);
+    do
+        (void)usleep(1000);
+    while (!store_can_record(fixture.store));
+    assert_int_equal(fixture_submit(&fixture, batch), 0);
+    piece = piece_at(1000, 10, OUTPUT_MAX);
+    assert_int_equal(write_spool(&fixture, spool, &piece, 1), -ENOSPC);
+    spool_free(spool, true);
+    assert_int_equal(spool_little(&fixture, "ex_4", &spool), 0);
+    spool_free(spool, true);
+    fixture_close(&fixture);
+    assert_int_equal(count_spools(&fixture), 0);
+    fixture_remove(&fixture);
+}
+
 TEST(a_reserve_is_left_to_the_database)
 {
     struct fixture fixture = fixture_new();
@@ -524,6 +556,7 @@ int main(void)
         cmocka_unit_test(pieces_that_do_not_follow),
         cmocka_unit_test(no_space),
         cmocka_unit_test(all_spools_have_a_cap),
+        cmocka_unit_test(a_full_database_takes_the_spools),
         cmocka_unit_test(a_reserve_is_left_to_the_database),
         cmocka_unit_test(without_space_the_spools_go),
         cmocka_unit_test(what_can_not_be_opened_stays),
