@@ -385,7 +385,8 @@ static int open_store(struct gateway *gateway, struct error *err)
     const struct config *config = gateway->handover->config;
     _cleanup_free_ char *path = strdup(config->audit_database_path);
     struct store_options options = {.sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS
-                                                                                     : STORE_SYNC_INTERVAL};
+                                                                                     : STORE_SYNC_INTERVAL,
+                                    .boot = gateway->handover->boot};
 
     if (path == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the store");

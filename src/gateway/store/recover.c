@@ -99,7 +99,7 @@ static int recover_spool(struct recovery *recovery, const char *path, const char
 {
     struct spool_file file;
     bool is_read = false;
-    int r = spool_file_open(&file, path, err);
+    int r = spool_file_open(&file, path, recovery->boot, err);
 
     if (r == 0) {
         r = copy_if_it_fits(recovery, exec, &file, &is_read, err);

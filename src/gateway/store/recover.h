@@ -8,6 +8,7 @@
 
 struct recovery {
     struct applier *applier;
+    uint64_t boot;
     char folder[SCHEMA_PATH_MAX + 8];
     uint64_t reserve_bytes; /* of the disk, for everything else: a part of it is enough to start with */
     uint64_t copied_bytes;  /* that lie in the log and are going to be in the database as well */

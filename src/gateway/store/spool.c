@@ -170,7 +170,7 @@ static int make_file(struct store *store, struct spool *spool, struct error *err
     int r = check_space(store, size, err);
 
     if (r == 0)
-        r = spool_file_make(&spool->file, spool->path, spool->cap, err);
+        r = spool_file_make(&spool->file, spool->path, spool->cap, store->options.boot, err);
     if (r == 0) {
         store->spool_bytes += size;
         spool->next = store->spool_list;

@@ -273,7 +273,8 @@ static int open_database(struct store *store, struct recovery *recovery, struct 
 /* On a full disk the spools have to make room before the database can be opened. */
 static int open_all(struct store *store, struct error *err)
 {
-    struct recovery recovery = {.applier = &store->applier, .reserve_bytes = store->options.reserve_bytes};
+    struct recovery recovery = {
+        .applier = &store->applier, .boot = store->options.boot, .reserve_bytes = store->options.reserve_bytes};
 
     (void)snprintf(recovery.folder, sizeof recovery.folder, "%s/" SPOOL_FOLDER, store->folder);
     int r = open_database(store, &recovery, err);

@@ -41,6 +41,7 @@ struct store_options {
     const char *folder; /* exists, and nobody else writes to it */
     const char *name;   /* of the database in it; NULL: hutch.db */
     enum store_sync sync;
+    uint64_t boot;              /* which start of the machine this is: what is not durable is of this one alone */
     size_t queue_bytes;         /* writes that wait; 0: STORE_QUEUE_BYTES */
     uint64_t output_keep_bytes; /* of one exec's output; 0: STORE_OUTPUT_KEEP_BYTES */
     uint64_t spool_bytes;   /* of all spools, or a quarter of the file system if that is less; 0: STORE_SPOOL_BYTES */
