@@ -370,18 +370,31 @@ static int split_path(char *path, const char **ret_folder, const char **ret_name
     return 0;
 }
 
+static void tell_lost_spools(const struct gateway *gateway)
+{
+    struct store_stats stats;
+
+    store_get_stats(gateway->store, &stats);
+    if (stats.spools_lost > 0)
+        log_event(&gateway->log, LOG_LEVEL_WARN, "spools_lost", LOG_NUMBER("count", stats.spools_lost),
+                  LOG_TEXT("reason", "no space to record them, or not to be read: output of so many execs has a gap"));
+}
+
 static int open_store(struct gateway *gateway, struct error *err)
 {
     const struct config *config = gateway->handover->config;
     _cleanup_free_ char *path = strdup(config->audit_database_path);
     struct store_options options = {.sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS
-                                                                                     : STORE_SYNC_INTERVAL};
+                                                                                     : STORE_SYNC_INTERVAL,
+                                    .boot = gateway->handover->boot};
 
     if (path == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the store");
     int r = split_path(path, &options.folder, &options.name, err);
     if (r == 0)
         r = store_open(&options, &gateway->loop, &gateway->store, err);
+    if (r == 0)
+        tell_lost_spools(gateway);
     if (r == 0)
         r = credentials_new(gateway->store, &gateway->credentials, err);
     if (r == 0)

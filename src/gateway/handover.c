@@ -158,6 +158,7 @@ int handover_update(struct handover *handover, const struct wire_settings *setti
         *ret_replaced = handover->config;
         handover->config = config;
         handover->generation = settings->generation;
+        handover->boot = settings->boot;
         take_listeners(handover, &offer, gone, ret_gone_count);
         close_fd(&handover->certificate_fd);
         close_fd(&handover->key_fd);

@@ -35,6 +35,7 @@ struct handover_presets {
 struct handover {
     int keeper_fd; /* SOCK_SEQPACKET, blocking until the loop has it */
     uint64_t generation;
+    uint64_t boot; /* which start of the machine this is */
     struct config *config;
     int certificate_fd; /* PEM, -1 without TLS; the pair matches */
     int key_fd;

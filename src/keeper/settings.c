@@ -14,7 +14,9 @@ enum {
     DRAIN_MS_MAX = 3600 * 1000,
     ANSWER_MS_MAX = 3600 * 1000,
     GATEWAY_MEMORY_MIN = 64 << 20,
-    ID_FIRST_MIN = IDS_PER_SANDBOX
+    ID_FIRST_MIN = IDS_PER_SANDBOX,
+    BOOT_ID_SIZE = 64,
+    BOOT_DIGITS = 16,
 };
 
 void settings_init(struct settings *settings)
@@ -198,6 +200,22 @@ void settings_release(struct settings *settings, const struct settings *successo
     settings_init(settings);
 }
 
+/* A part of the random number that the kernel gives to each start: 0 when it can't be read. No clock tells as much. */
+static uint64_t read_boot(void)
+{
+    char text[BOOT_ID_SIZE] = {0};
+    char digits[BOOT_DIGITS + 1] = {0};
+    size_t count = 0;
+    _cleanup_fd_ int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+
+    for (ssize_t i = 0; i < length && count < BOOT_DIGITS; i++) {
+        if (text[i] != '-')
+            digits[count++] = text[i];
+    }
+    return strtoull(digits, NULL, 16);
+}
+
 size_t settings_to_message(const struct settings *settings, int presets_fd, struct wire_message *ret_message,
                            struct buf *names, int *fds)
 {
@@ -225,6 +243,7 @@ size_t settings_to_message(const struct settings *settings, int presets_fd, stru
     *ret_message = (struct wire_message){
         .type = WIRE_SETTINGS,
         .settings = {.generation = settings->generation,
+                     .boot = read_boot(),
                      .flags = flags,
                      .listeners = {(const char *)names->data, (uint32_t)names->length, listeners}},
     };

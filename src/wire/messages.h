@@ -113,10 +113,12 @@
  * All that the gateway is given, at its start and again whenever the configuration was read anew. Descriptors: the
  * configuration file; with WIRE_SETTINGS_PRESETS the first credentials; with WIRE_SETTINGS_TLS certificate and key;
  * then one socket per entry of `listeners`, named as in CONFIG, and with WIRE_SETTINGS_UNIX the last of them is `unix`.
- * A listener that is not in it any more is to be closed, one that was there before is the same socket.
+ * A listener that is not in it any more is to be closed, one that was there before is the same socket. `boot` tells the
+ * starts of the machine apart.
  */
 #define WIRE_FIELDS_settings(F)                                                                                        \
     F(u64, generation, 0)                                                                                              \
+    F(u64, boot, 0)                                                                                                    \
     F(u32, flags, 0)                                                                                                   \
     F(strv, listeners, 4096)
 

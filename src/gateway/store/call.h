@@ -15,7 +15,7 @@
 
 struct store;
 
-enum call_kind { CALL_QUERY, CALL_BATCH, CALL_PRUNE, CALL_SPOOL };
+enum call_kind { CALL_QUERY, CALL_BATCH, CALL_PRUNE, CALL_SPOOL, CALL_SPOOL_END };
 
 struct store_call {
     struct store_call *next;

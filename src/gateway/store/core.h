@@ -61,6 +61,11 @@ struct store {
     uint64_t probed_ns;
     uint64_t log_pages;
 
+    /* The spooler's thread alone. */
+    uint64_t spool_bytes; /* that the files take */
+    struct spool *spool_list;
+
+    uint64_t spools_lost; /* of the start */
     atomic_bool failing;
     pthread_mutex_t failure_mutex;
     struct error failure;

@@ -24,5 +24,5 @@ struct spool *spool_new(struct store *store, const char *exec, uint64_t cap);
 _must_use_ bool spool_write(struct spool *spool, const struct store_output *pieces, size_t count, store_done_fn done,
                             void *data);
 
-/* Not before the last write was answered. `remove`: what it holds is in the database, or not wanted. */
+/* `remove`: what it holds is in the database, or not wanted. The data of a write must stay until that is answered. */
 void spool_free(struct spool *spool, bool remove);

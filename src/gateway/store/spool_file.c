@@ -10,9 +10,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
-enum { RUNS_AT = 4096, CAP_MAX = 256 << 20, BOOT_TOLERANCE_MS = 5000 };
+enum { RUNS_AT = 4096, CAP_MAX = 256 << 20 };
 
 #define MAGIC UINT64_C(0x314c4f4f50534855) /* "UHSPOOL1" */
 
@@ -23,7 +22,7 @@ struct header {
     uint64_t next;
     uint64_t run_first;
     uint64_t run_next;
-    int64_t booted_ms;
+    uint64_t boot;
 };
 
 struct run {
@@ -36,20 +35,6 @@ struct run {
 static uint64_t room_of(const struct spool_file *file)
 {
     return file->cap + SPOOL_SLACK;
-}
-
-static int64_t clock_ms(clockid_t clock)
-{
-    struct timespec now;
-
-    (void)clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* When the machine was started, as far as its clock was not set since. */
-static int64_t booted_ms(void)
-{
-    return clock_ms(CLOCK_REALTIME) - clock_ms(CLOCK_BOOTTIME);
 }
 
 static int write_at(const struct spool_file *file, const void *data, size_t length, uint64_t at, struct error *err)
@@ -96,7 +81,7 @@ static int write_header(const struct spool_file *file, struct error *err)
                             .next = file->next,
                             .run_first = file->run_first,
                             .run_next = file->run_next,
-                            .booted_ms = booted_ms()};
+                            .boot = file->boot};
 
     return write_at(file, &header, sizeof header, 0, err);
 }
@@ -106,16 +91,32 @@ static uint64_t run_at(uint64_t number)
     return RUNS_AT + number % SPOOL_RUNS_ROOM * sizeof(struct run);
 }
 
-int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, struct error *err)
+uint64_t spool_file_size(uint64_t cap)
+{
+    return DATA_AT + cap + SPOOL_SLACK;
+}
+
+static int take_space(int fd, uint64_t size)
+{
+    int r;
+
+    do {
+        r = fallocate(fd, 0, 0, (off_t)size) < 0 ? -errno : 0;
+    } while (r == -EINTR);
+    return r;
+}
+
+int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, uint64_t boot, struct error *err)
 {
     if (cap == 0 || cap > CAP_MAX)
         return error_set(err, ERROR_INVALID, EINVAL, "spooling %llu bytes", (unsigned long long)cap);
-    *file = (struct spool_file){.fd = -1, .cap = cap};
+    *file = (struct spool_file){.fd = -1, .cap = cap, .boot = boot};
     _cleanup_fd_ int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return error_errno(err, "making %s", path);
-    if (fallocate(fd, 0, 0, (off_t)(DATA_AT + room_of(file))) < 0 && errno != EOPNOTSUPP) {
-        int r = error_errno(err, "taking space for %s: is the disk full?", path);
+    int r = take_space(fd, spool_file_size(cap));
+    if (r < 0) {
+        r = error_set(err, ERROR_SYSTEM, -r, "taking space for %s: is the disk full?", path);
         (void)unlink(path);
         return r;
     }
@@ -194,18 +195,15 @@ int spool_file_write(struct spool_file *file, const struct store_output *pieces,
     return r == 0 ? write_header(file, err) : r;
 }
 
-static bool is_sane(const struct header *header, uint64_t size)
+static bool is_sane(const struct header *header, uint64_t size, uint64_t boot)
 {
-    int64_t apart_ms = header->booted_ms - booted_ms();
-
     return header->magic == MAGIC && header->cap > 0 && header->cap <= CAP_MAX &&
-           size >= DATA_AT + header->cap + SPOOL_SLACK && header->first < header->next &&
+           size >= spool_file_size(header->cap) && header->first < header->next &&
            header->next - header->first <= header->cap && header->run_first < header->run_next &&
-           header->run_next - header->run_first <= SPOOL_RUNS_KEPT && apart_ms < BOOT_TOLERANCE_MS &&
-           apart_ms > -BOOT_TOLERANCE_MS;
+           header->run_next - header->run_first <= SPOOL_RUNS_KEPT && header->boot == boot;
 }
 
-int spool_file_open(struct spool_file *file, const char *path, struct error *err)
+int spool_file_open(struct spool_file *file, const char *path, uint64_t boot, struct error *err)
 {
     struct header header = {0};
     struct stat status;
@@ -217,7 +215,7 @@ int spool_file_open(struct spool_file *file, const char *path, struct error *err
         return r;
     }
     int r = read_at(file, &header, sizeof header, 0, err);
-    if (r == 0 && !is_sane(&header, (uint64_t)status.st_size))
+    if (r == 0 && !is_sane(&header, (uint64_t)status.st_size, boot))
         r = error_set(err, ERROR_INVALID, EBADMSG, "%s is not whole", path);
     if (r < 0) {
         spool_file_close(file);
@@ -225,6 +223,7 @@ int spool_file_open(struct spool_file *file, const char *path, struct error *err
     }
     *file = (struct spool_file){.fd = file->fd,
                                 .cap = header.cap,
+                                .boot = header.boot,
                                 .first = header.first,
                                 .next = header.next,
                                 .run_first = header.run_first,
@@ -275,7 +274,7 @@ int spool_file_read(struct spool_file *file, uint64_t position, void *buffer, si
                                         .offset = (run.offset_and_stream >> 1) + (position - run.position),
                                         .data = buffer,
                                         .length = length,
-                                        .keep_bytes = file->cap};
+                                        .keep_bytes = position + length - file->first};
     return r < 0 ? r : 1;
 }
 

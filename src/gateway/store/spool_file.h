@@ -21,6 +21,7 @@ enum {
 struct spool_file {
     int fd; /* -1: there is none */
     uint64_t cap;
+    uint64_t boot;  /* which start of the machine it was made in */
     uint64_t first; /* position of the oldest byte */
     uint64_t next;
     uint64_t run_first; /* runs are counted from 0 */
@@ -28,15 +29,19 @@ struct spool_file {
     uint8_t stream; /* of the last run */
 };
 
-/* All of its space is taken at once: what comes later can't fail for want of it. */
-_must_use_ int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, struct error *err);
+/* What one of this cap takes of the disk. */
+uint64_t spool_file_size(uint64_t cap);
+
+/* All of its space is taken at once, so that what comes later can't fail for want of it; or there is none. */
+_must_use_ int spool_file_make(struct spool_file *file, const char *path, uint64_t cap, uint64_t boot,
+                               struct error *err);
 
 /* Pieces that follow one another and what is there already, SPOOL_SLACK bytes at most. The newest `cap` are kept. */
 _must_use_ int spool_file_write(struct spool_file *file, const struct store_output *pieces, size_t count,
                                 struct error *err);
 
 /* One that an earlier process left. -EBADMSG: it is not whole, or of another start of the machine. */
-_must_use_ int spool_file_open(struct spool_file *file, const char *path, struct error *err);
+_must_use_ int spool_file_open(struct spool_file *file, const char *path, uint64_t boot, struct error *err);
 
 /* What lies at `position` or after it, at most `size` bytes of one stream: 1, or 0 when there is no more. */
 _must_use_ int spool_file_read(struct spool_file *file, uint64_t position, void *buffer, size_t size,

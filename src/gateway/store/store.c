@@ -38,6 +38,8 @@ void core_set_failure(struct store *store, const struct error *failure)
     /* The writer may be asleep; it is to try again by itself. */
     if (failure != NULL)
         queue_poke(&store->writes);
+    if (failure != NULL && failure->err == ENOSPC)
+        queue_poke(&store->spools);
 }
 
 void core_get_failure(struct store *store, struct error *ret_failure)
@@ -53,6 +55,8 @@ static bool is_too_much(const struct store *store, const struct store_call *call
 {
     if (call->kind == CALL_QUERY)
         return store->reads_out >= READS_MAX;
+    if (call->kind == CALL_SPOOL_END)
+        return false; /* one for each spool, and it gives back more than it takes */
     return store->writes_out >= STORE_QUEUE_CALLS || store->writes_out_bytes + call->bytes > store->options.queue_bytes;
 }
 
@@ -72,7 +76,9 @@ static void count(struct store *store, const struct store_call *call, int sign)
 
 static struct queue *queue_of(struct store *store, enum call_kind kind)
 {
-    return kind == CALL_QUERY ? &store->reads : kind == CALL_SPOOL ? &store->spools : &store->writes;
+    bool is_spool = kind == CALL_SPOOL || kind == CALL_SPOOL_END;
+
+    return kind == CALL_QUERY ? &store->reads : is_spool ? &store->spools : &store->writes;
 }
 
 void core_submit(struct store *store, struct store_call *call)
@@ -204,6 +210,7 @@ void store_get_stats(struct store *store, struct store_stats *ret_stats)
         .pruned = atomic_load(&store->pruned),
         .busy_us = atomic_load(&store->busy_us),
         .stall_us = atomic_load(&store->stall_us),
+        .spools_lost = store->spools_lost,
     };
     (void)pthread_mutex_lock(&store->durability.mutex);
     ret_stats->wal_pages = store->durability.pages;
@@ -236,10 +243,12 @@ struct store_call *store_prune(struct store *store, const struct store_retention
     return &prune->call;
 }
 
-static int open_database(struct store *store, struct error *err)
+static int open_database(struct store *store, struct recovery *recovery, struct error *err)
 {
     int r = schema_lock(store->folder, &store->lock_fd, err);
 
+    if (r == 0)
+        r = recover_space(recovery, err);
     if (r == 0)
         r = schema_prepare_file(store->path, err);
     if (r < 0)
@@ -261,12 +270,19 @@ static int open_database(struct store *store, struct error *err)
     return r;
 }
 
-static int recover(struct store *store, struct error *err)
+/* On a full disk the spools have to make room before the database can be opened. */
+static int open_all(struct store *store, struct error *err)
 {
-    char folder[SCHEMA_PATH_MAX + 8];
+    struct recovery recovery = {
+        .applier = &store->applier, .boot = store->options.boot, .reserve_bytes = store->options.reserve_bytes};
 
-    (void)snprintf(folder, sizeof folder, "%s/" SPOOL_FOLDER, store->folder);
-    return recover_spools(&store->applier, folder, err);
+    (void)snprintf(recovery.folder, sizeof recovery.folder, "%s/" SPOOL_FOLDER, store->folder);
+    int r = open_database(store, &recovery, err);
+    if (r == 0)
+        r = recover_spools(&recovery, err);
+    store->spool_bytes = recovery.left_bytes;
+    store->spools_lost = recovery.lost;
+    return r;
 }
 
 static int start_threads(struct store *store, struct error *err)
@@ -292,6 +308,10 @@ static int fill_in(struct store *store, const struct store_options *options, str
         store->options.queue_bytes = STORE_QUEUE_BYTES;
     if (store->options.output_keep_bytes == 0)
         store->options.output_keep_bytes = STORE_OUTPUT_KEEP_BYTES;
+    if (store->options.spool_bytes == 0)
+        store->options.spool_bytes = STORE_SPOOL_BYTES;
+    if (store->options.reserve_bytes == 0)
+        store->options.reserve_bytes = STORE_RESERVE_BYTES;
     store->applier =
         (struct applier){.database = &store->writer, .output_keep_bytes = store->options.output_keep_bytes};
     queue_init(&store->writes);
@@ -317,9 +337,7 @@ int store_open(const struct store_options *options, uv_loop_t *loop, struct stor
     }
     int r = fill_in(store, options, err);
     if (r == 0)
-        r = open_database(store, err);
-    if (r == 0)
-        r = recover(store, err);
+        r = open_all(store, err);
     if (r == 0)
         r = start_threads(store, err);
     if (r == 0)

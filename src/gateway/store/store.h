@@ -32,14 +32,20 @@ enum {
     STORE_QUEUE_BYTES = 64 << 20,
     STORE_QUEUE_CALLS = 65536,
     STORE_OUTPUT_KEEP_BYTES = 64 << 20,
+    STORE_RESERVE_BYTES = 64 << 20,
 };
+
+#define STORE_SPOOL_BYTES (UINT64_C(4) << 30)
 
 struct store_options {
     const char *folder; /* exists, and nobody else writes to it */
     const char *name;   /* of the database in it; NULL: hutch.db */
     enum store_sync sync;
+    uint64_t boot;              /* which start of the machine this is: what is not durable is of this one alone */
     size_t queue_bytes;         /* writes that wait; 0: STORE_QUEUE_BYTES */
     uint64_t output_keep_bytes; /* of one exec's output; 0: STORE_OUTPUT_KEEP_BYTES */
+    uint64_t spool_bytes;   /* of all spools, or a quarter of the file system if that is less; 0: STORE_SPOOL_BYTES */
+    uint64_t reserve_bytes; /* of the disk, which no spool takes; 0: STORE_RESERVE_BYTES */
 };
 
 struct store;
@@ -98,6 +104,7 @@ struct store_stats {
     uint64_t pruned;                 /* rows removed */
     uint64_t busy_us;                /* spent in transactions */
     uint64_t stall_us;               /* the longest transaction so far */
+    uint64_t spools_lost;            /* at the start: removed for want of space, or not to be read */
     char failure[ERROR_MESSAGE_MAX]; /* why nothing can be recorded, or empty */
 };
 

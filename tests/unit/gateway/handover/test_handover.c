@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define BOOT (UINT64_MAX - 5)
 #define KEY "0123456789abcdef\0\1\2\3\4\5\6\7ABCDEFGH"
 
 static int file_with(const char *text, size_t length)
@@ -34,7 +35,8 @@ static bool is_same_file(int a, int b)
 /* A listener is any descriptor here. */
 static struct wire_settings settings_of(uint32_t flags, const char *listeners, uint32_t length, uint32_t count)
 {
-    return (struct wire_settings){.generation = 1, .flags = flags, .listeners = {listeners, length, count}};
+    return (struct wire_settings){
+        .generation = 1, .boot = BOOT, .flags = flags, .listeners = {listeners, length, count}};
 }
 
 TEST(test_take)
@@ -63,6 +65,7 @@ TEST(test_take)
     assert_int_equal(link_send(ends[0], &message, NULL, 0), 0);
 
     assert_int_equal(handover_take(ends[1], &handover, &err), 0);
+    assert_true(handover.boot == BOOT);
     assert_int_equal(link_receive(ends[0], WIRE_BY_CLIENT, WIRE_IN_STARTING, frame, &message, NULL, NULL), 1);
     assert_int_equal(message.type, WIRE_ATTACH);
     assert_int_equal(handover.config->sandbox.max_concurrent, 5);

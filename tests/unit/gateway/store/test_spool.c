@@ -1,5 +1,6 @@
 /* What was spooled is found by the next store, whenever the one before ended. */
 #include "fixture.h"
+#include "gateway/store/core.h"
 #include "gateway/store/spool.h"
 #include "gateway/store/spool_file.h"
 
@@ -211,6 +212,70 @@ TEST(it_goes_on_where_the_database_ends)
     fixture_remove(&fixture);
 }
 
+/* Short runs make the spool start later than its cap says: what the database has of before would leave a gap. */
+TEST(what_is_older_than_the_spool_goes)
+{
+    enum { RUNS = SPOOL_RUNS_ROOM, STRIDE = 4, BEFORE = 8000 * STRIDE };
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct batch *batch = fixture_batch(&fixture);
+
+    for (uint64_t at = 0; at < BEFORE; at += STRIDE) {
+        struct store_output piece = piece_at(at, STRIDE, STRIDE);
+        piece.exec = "ex_1";
+        batch_add_output(batch, &piece);
+    }
+    assert_int_equal(fixture_submit(&fixture, batch), 0);
+    spool_up_to(&fixture, spool, BEFORE, BEFORE + RUNS * STRIDE, STRIDE);
+    spool_free(spool, false);
+    reopen(&fixture);
+    read_database(&fixture, 0, STRIDE);
+    assert_int_equal(read_first + read_length, BEFORE + RUNS * STRIDE);
+    assert_int_equal(read_length, SPOOL_RUNS_KEPT * STRIDE);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+static void await_spools(struct fixture *fixture, size_t count)
+{
+    while (count_spools(fixture) != count)
+        (void)uv_run(&fixture->loop, UV_RUN_ONCE);
+}
+
+/* The end comes while the write is under way and nothing else is taken any more, or the store closes. */
+TEST(the_end_of_a_spool_is_never_refused)
+{
+    for (int closes = 0; closes < 2; closes++) {
+        struct fixture fixture = fixture_new();
+        struct store_options options = {.folder = fixture.folder, .queue_bytes = 1400};
+        struct store_output piece = piece_at(0, SPOOL_SLACK, OUTPUT_MAX);
+        struct error err = {0};
+
+        make_text();
+        assert_int_equal(uv_loop_init(&fixture.loop), 0);
+        assert_int_equal(store_open(&options, &fixture.loop, &fixture.store, &err), 0);
+        struct spool *spool = spool_new(fixture.store, "ex_1", CAP);
+        assert_non_null(spool);
+        assert_true(spool_write(spool, &piece, 1, fixture_done, &fixture));
+        if (closes == 0) {
+            spool_free(spool, true);
+            fixture_await(&fixture);
+            assert_int_equal(fixture.result, 0);
+            await_spools(&fixture, 0);
+            fixture_close(&fixture);
+        } else {
+            store_close(fixture.store, NULL, NULL);
+            spool_free(spool, true);
+            fixture_await(&fixture);
+            assert_int_equal(fixture.result, 0);
+            assert_int_equal(uv_run(&fixture.loop, UV_RUN_DEFAULT), 0);
+            assert_int_equal(count_spools(&fixture), 0);
+            assert_int_equal(uv_loop_close(&fixture.loop), 0);
+        }
+        fixture_remove(&fixture);
+    }
+}
+
 TEST(what_is_removed_leaves_nothing)
 {
     struct fixture fixture;
@@ -261,10 +326,10 @@ TEST(a_write_that_was_not_finished_harms_nothing)
     fixture_remove(&fixture);
 }
 
-/* Every field of the header in turn: the first and the start of the machine by little, the others by much. */
+/* Every field of the header in turn: the first by little, the others by much. */
 TEST(what_is_not_whole_is_not_believed)
 {
-    enum { FIELDS = 7, MAGIC_FIELD = 0, BOOT_FIELD = 6 };
+    enum { FIELDS = 7, MAGIC_FIELD = 0 };
 
     for (size_t i = 0; i < FIELDS; i++) {
         struct fixture fixture;
@@ -276,7 +341,7 @@ TEST(what_is_not_whole_is_not_believed)
         fixture_close(&fixture);
         int fd = open_spool(&fixture, "ex_1");
         assert_int_equal(pread(fd, &field, sizeof field, (off_t)(i * sizeof field)), sizeof field);
-        field += i == MAGIC_FIELD ? 1 : i == BOOT_FIELD ? 60000 : UINT64_C(1) << 40;
+        field += i == MAGIC_FIELD ? 1 : UINT64_C(1) << 40;
         assert_int_equal(pwrite(fd, &field, sizeof field, (off_t)(i * sizeof field)), sizeof field);
         (void)close(fd);
         fixture_open(&fixture);
@@ -338,6 +403,132 @@ TEST(no_space)
     fixture_remove(&fixture);
 }
 
+static int open_with(struct fixture *fixture, uint64_t spool_bytes, uint64_t reserve_bytes)
+{
+    struct store_options options = {
+        .folder = fixture->folder, .spool_bytes = spool_bytes, .reserve_bytes = reserve_bytes};
+    struct error err = {0};
+
+    assert_int_equal(uv_loop_init(&fixture->loop), 0);
+    return store_open(&options, &fixture->loop, &fixture->store, &err);
+}
+
+static int spool_little(struct fixture *fixture, const char *exec, struct spool **ret_spool)
+{
+    struct store_output piece = piece_at(0, 10, OUTPUT_MAX);
+
+    *ret_spool = spool_new(fixture->store, exec, CAP);
+    assert_non_null(*ret_spool);
+    return write_spool(fixture, *ret_spool, &piece, 1);
+}
+
+TEST(all_spools_have_a_cap)
+{
+    struct fixture fixture = fixture_new();
+    struct spool *spools[4];
+
+    assert_int_equal(open_with(&fixture, 3 * spool_file_size(CAP) - 1, 1), 0);
+    assert_int_equal(spool_little(&fixture, "ex_1", &spools[0]), 0);
+    assert_int_equal(spool_little(&fixture, "ex_2", &spools[1]), 0);
+    assert_int_equal(spool_little(&fixture, "ex_3", &spools[2]), -ENOSPC);
+    assert_int_equal(count_spools(&fixture), 2);
+    spool_free(spools[0], true);
+    spool_free(spools[2], true);
+    assert_int_equal(spool_little(&fixture, "ex_4", &spools[3]), 0);
+    assert_int_equal(count_spools(&fixture), 2);
+    spool_free(spools[1], true);
+    spool_free(spools[3], true);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+/* A database that can't grow any more: the space of the spools is given back, and it can be written to again. */
+TEST(a_full_database_takes_the_spools)
+{
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct spool *orphan;
+    struct batch *batch = fixture_batch(&fixture);
+    struct store_output piece = piece_at(0, SPOOL_SLACK, OUTPUT_MAX);
+    struct error full = {.code = ERROR_SYSTEM, .err = ENOSPC};
+
+    spool_up_to(&fixture, spool, 0, 1000, OUTPUT_MAX);
+    assert_int_equal(spool_little(&fixture, "ex_2", &orphan), 0);
+    spool_free(orphan, false);
+    core_set_failure(fixture.store, &full);
+    await_spools(&fixture, 0);
+    piece.exec = "ex_1";
+    batch_add_output(batch, &piece);
+    do
+        (void)usleep(1000);
+    while (!store_can_record(fixture.store));
+    assert_int_equal(fixture_submit(&fixture, batch), 0);
+    piece = piece_at(1000, 10, OUTPUT_MAX);
+    assert_int_equal(write_spool(&fixture, spool, &piece, 1), -ENOSPC);
+    spool_free(spool, true);
+    assert_int_equal(spool_little(&fixture, "ex_4", &spool), 0);
+    spool_free(spool, true);
+    fixture_close(&fixture);
+    assert_int_equal(count_spools(&fixture), 0);
+    fixture_remove(&fixture);
+}
+
+TEST(a_reserve_is_left_to_the_database)
+{
+    struct fixture fixture = fixture_new();
+    struct spool *spool;
+
+    assert_int_equal(open_with(&fixture, 0, UINT64_C(1) << 60), 0);
+    assert_int_equal(spool_little(&fixture, "ex_1", &spool), -ENOSPC);
+    assert_int_equal(count_spools(&fixture), 0);
+    spool_free(spool, true);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+/* A disk that is full at the start: the spools make room. */
+TEST(without_space_the_spools_go)
+{
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct store_stats stats;
+
+    spool_up_to(&fixture, spool, 0, 1000, OUTPUT_MAX);
+    spool_free(spool, false);
+    assert_int_equal(spool_little(&fixture, "ex_2", &spool), 0);
+    spool_free(spool, false);
+    fixture_close(&fixture);
+    assert_int_equal(count_spools(&fixture), 2);
+    assert_int_equal(open_with(&fixture, 0, UINT64_C(1) << 60), 0);
+    assert_int_equal(count_spools(&fixture), 0);
+    store_get_stats(fixture.store, &stats);
+    assert_int_equal(stats.spools_lost, 2);
+    read_database(&fixture, 0, OUTPUT_MAX);
+    assert_int_equal(read_length, 0);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
+/* Nothing is wrong with the file: it can't be opened now, and waits for the next start. */
+TEST(what_can_not_be_opened_stays)
+{
+    struct fixture fixture;
+    struct spool *spool = open_spooling(&fixture, "ex_1");
+    struct store_stats stats;
+    char path[256];
+
+    spool_free(spool, true);
+    fixture_close(&fixture);
+    (void)snprintf(path, sizeof path, "%s/spool/ex_1", fixture.folder);
+    assert_int_equal(symlink("/", path), 0); /* ELOOP */
+    fixture_open(&fixture);
+    store_get_stats(fixture.store, &stats);
+    assert_int_equal(stats.spools_lost, 1);
+    assert_int_equal(count_spools(&fixture), 1);
+    fixture_close(&fixture);
+    fixture_remove(&fixture);
+}
+
 TEST(always_durable_has_no_spools)
 {
     struct fixture fixture = fixture_new();
@@ -356,12 +547,19 @@ int main(void)
         cmocka_unit_test(the_newest_are_kept_after_many_laps),
         cmocka_unit_test(many_short_runs),
         cmocka_unit_test(it_goes_on_where_the_database_ends),
+        cmocka_unit_test(what_is_older_than_the_spool_goes),
+        cmocka_unit_test(the_end_of_a_spool_is_never_refused),
         cmocka_unit_test(what_is_removed_leaves_nothing),
         cmocka_unit_test(a_write_that_was_not_finished_harms_nothing),
         cmocka_unit_test(what_is_not_whole_is_not_believed),
         cmocka_unit_test(strangers_are_removed),
         cmocka_unit_test(pieces_that_do_not_follow),
         cmocka_unit_test(no_space),
+        cmocka_unit_test(all_spools_have_a_cap),
+        cmocka_unit_test(a_full_database_takes_the_spools),
+        cmocka_unit_test(a_reserve_is_left_to_the_database),
+        cmocka_unit_test(without_space_the_spools_go),
+        cmocka_unit_test(what_can_not_be_opened_stays),
         cmocka_unit_test(always_durable_has_no_spools),
     };
 
