@@ -1,8 +1,8 @@
 /*
  * Theory of operation. Both sockets are polled for what the connection waits for at the moment, and every event ends in
- * pump(): what came from the client goes through the guard, or straight on once that has nothing more to look at; what
- * came from the server goes to the client as it is. The server is dialled while the client's first bytes are already
- * looked at, because with many protocols the server speaks first.
+ * pump(): what came from the client goes through the guard (look.c), or straight on once that has nothing more to look
+ * at; what came from the server goes to the client as it is. The server is dialled while the client's first bytes are
+ * already looked at, because with many protocols the server speaks first.
  */
 #include "airlock/connection.h"
 
@@ -21,7 +21,6 @@ enum {
     BEGIN_MS = 30000, /* for a proxy's client to ask, and for a server to be there */
     IDLE_DNS_MS = 10000,
     CLOSING_MS = 60000, /* for a client to hear that its server has gone */
-    UPGRADE_BYTES = 12,
 };
 
 static void pump(struct connection *connection);
@@ -130,26 +129,6 @@ static void expired(uv_timer_t *timer)
     connection_end(timer->data, true);
 }
 
-static bool may_hear_client(const struct connection *connection)
-{
-    switch (connection->state) {
-    case CONNECTION_ASKING:
-    case CONNECTION_REFUSING:
-        return true;
-    case CONNECTION_RESOLVING:
-        return connection->question == NULL && !flow_is_waiting(&connection->down);
-    case CONNECTION_RELAYING:
-        if (connection->up.has_end || flow_is_waiting(&connection->up) || connection->guard.wants_upgrade)
-            return false;
-        if (connection->proxy != NULL)
-            return connection->fds[SERVER] >= 0 && !connection->proxy->has_ended;
-        return connection->fds[SERVER] >= 0 || connection->guard.kind != GUARD_FREE;
-    case CONNECTION_ENDED:
-        break;
-    }
-    return false;
-}
-
 static void want(struct connection *connection, size_t side, int events)
 {
     if (!connection->has_poll[side] || connection->events[side] == events)
@@ -169,7 +148,8 @@ void connection_update(struct connection *connection)
     if (connection->state == CONNECTION_ENDED)
         return;
     want(connection, CLIENT,
-         (may_hear_client(connection) ? UV_READABLE : 0) | (flow_is_waiting(&connection->down) ? UV_WRITABLE : 0));
+         (connection_may_hear_client(connection) ? UV_READABLE : 0) |
+             (flow_is_waiting(&connection->down) ? UV_WRITABLE : 0));
     want(connection, SERVER, (hears_server ? UV_READABLE : 0) | (flow_is_waiting(&connection->up) ? UV_WRITABLE : 0));
 }
 
@@ -195,88 +175,13 @@ void connection_consume(struct connection *connection, size_t count)
     memmove(held->data, held->data + count, held->length);
 }
 
-/* Let `count` of the held bytes go on. */
-static int pass(struct connection *connection, size_t count)
-{
-    int r = flow_push(&connection->up, connection->fds[SERVER], connection->held.data, count);
-
-    connection_consume(connection, count);
-    return r;
-}
-
-/* -EACCES: the guard says no. */
-static int inspect(struct connection *connection)
-{
-    connection->guard.rules = connection->sandbox->rules;
-    size_t cleared = guard_look(&connection->guard, connection->held.data, connection->held.length);
-
-    if (connection->guard.refused)
-        return -EACCES;
-    if (connection->guard.wants_upgrade)
-        connection->down.is_watching = true;
-    return cleared > 0 ? pass(connection, cleared) : 0;
-}
-
-static int take_body(struct connection *connection)
-{
-    size_t used = 0;
-    int r = proxy_read_body(connection->proxy, connection->held.data, connection->held.length, &used);
-
-    return r < 0 ? r : pass(connection, used);
-}
-
-static bool is_looked_at(const struct connection *connection)
-{
-    return connection->proxy != NULL || connection->guard.kind != GUARD_FREE || connection->held.length > 0;
-}
-
-static int flush_up(struct connection *connection)
-{
-    return connection->fds[SERVER] >= 0 ? flow_flush(&connection->up, connection->fds[SERVER]) : 0;
-}
-
-/* What the client sends, through the guard or the proxy's eyes. */
-static int pump_looking(struct connection *connection)
-{
-    int r = flush_up(connection);
-
-    while (r == 0 && is_looked_at(connection) && may_hear_client(connection)) {
-        ssize_t n = connection_receive(connection, GUARD_HELD_MAX);
-        if (n <= 0) {
-            connection->up.has_end = n == 0;
-            return n == -EAGAIN ? 0 : n < 0 ? (int)n : flush_up(connection);
-        }
-        r = connection->proxy != NULL ? take_body(connection) : inspect(connection);
-    }
-    return r;
-}
-
-static int pump_up(struct connection *connection)
-{
-    int r = pump_looking(connection);
-
-    if (r == 0 && !is_looked_at(connection) && connection->fds[SERVER] >= 0)
-        r = flow_pump(&connection->up, connection->fds[CLIENT], connection->fds[SERVER]);
-    return r;
-}
-
-/* The server's answer to a wish for another protocol. */
-static int hear_upgrade(struct connection *connection)
-{
-    struct flow *down = &connection->down;
-
-    if (!connection->guard.wants_upgrade || down->first_length < UPGRADE_BYTES)
-        return 0;
-    guard_set_upgraded(&connection->guard, memcmp(down->first, "HTTP/1.1 101", UPGRADE_BYTES) == 0);
-    return connection->held.length > 0 ? inspect(connection) : 0;
-}
-
 static int pump_down(struct connection *connection)
 {
     if (connection->fds[SERVER] < 0)
         return flow_flush(&connection->down, connection->fds[CLIENT]);
     int r = flow_pump(&connection->down, connection->fds[SERVER], connection->fds[CLIENT]);
-    return r < 0 ? r : hear_upgrade(connection);
+    connection_hear_server(connection);
+    return r;
 }
 
 static bool is_over(const struct connection *connection)
@@ -308,7 +213,7 @@ static void relay(struct connection *connection)
     int r = pump_down(connection);
 
     if (r == 0)
-        r = pump_up(connection);
+        r = connection_pump_up(connection);
     if (r == -EACCES && connection->guard.refused) {
         refuse_bytes(connection);
     } else if (r < 0 || is_over(connection)) {
@@ -365,7 +270,7 @@ static int introduce(struct connection *connection)
         return 0;
     if (!proxy->is_connect) {
         int r = flow_push(&connection->up, connection->fds[SERVER], proxy->head.data, proxy->head.length);
-        return r < 0 ? r : take_body(connection);
+        return r < 0 ? r : connection_take_body(connection);
     }
     proxy_release(proxy);
     free(proxy);
@@ -373,7 +278,7 @@ static int introduce(struct connection *connection)
     int r = flow_push(&connection->down, connection->fds[CLIENT], (const uint8_t *)established, sizeof established - 1);
     /* These are ours: the tunnel has not begun. */
     connection->down.bytes = 0;
-    return r < 0 || connection->held.length == 0 ? r : inspect(connection);
+    return r < 0 || connection->held.length == 0 ? r : connection_inspect(connection);
 }
 
 void connection_open(struct connection *connection, int fd)

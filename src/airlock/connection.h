@@ -2,7 +2,7 @@
  * connection: one connection of a sandbox, from accept() to its end.
  *
  * connection.c owns it: descriptors, handles, the relay. reach.c finds out where it may go and gets it there.
- * turn_away.c tells a client why not.
+ * look.c lets through what its client sends. turn_away.c tells a client why not.
  */
 #pragma once
 
@@ -30,7 +30,9 @@ struct connection {
     uv_timer_t timer;
     unsigned handles;
 
-    struct buf held; /* came from the client and is not let through yet */
+    struct buf held;   /* came from the client and is not cleared yet */
+    size_t sent;       /* so many of the held bytes went on already */
+    bool client_ended; /* nothing more comes to be held */
     struct guard guard;
     struct proxy *proxy;
     struct flow up;
@@ -62,6 +64,14 @@ void connection_open(struct connection *connection, int fd);
 /* Read what there is into `held`, at most `most` bytes. The count, 0 at the end, or -errno (-EAGAIN). */
 _must_use_ ssize_t connection_receive(struct connection *connection, size_t most);
 void connection_consume(struct connection *connection, size_t count);
+
+/* look.c: what the client sends, through the eyes of the guard or the proxy. -EACCES: the guard says no. */
+bool connection_may_hear_client(const struct connection *connection);
+_must_use_ int connection_inspect(struct connection *connection);
+_must_use_ int connection_take_body(struct connection *connection);
+_must_use_ int connection_pump_up(struct connection *connection);
+/* Something may have come from the server that the guard waits for. */
+void connection_hear_server(struct connection *connection);
 
 /* reach.c: may it go there, and if so, go. */
 void connection_reach(struct connection *connection);

@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 
 enum {
-    LARGE_BYTES = 262144,  /* a flow that has come so far is large */
-    SHARE_BYTES = 1 << 20, /* in one go */
+    LARGE_BYTES = 262144, /* a flow that has come so far is large */
     PIECE_BYTES = 65536,
     PIPE_BYTES = 262144,
 };
@@ -26,6 +25,12 @@ void flow_release(struct flow *flow)
     flow->kept = NULL;
     flow->kept_length = 0;
     fd_close_many(flow->pipe, 2);
+}
+
+void flow_watch(struct flow *flow)
+{
+    flow->is_watching = true;
+    flow->first_length = 0;
 }
 
 bool flow_is_waiting(const struct flow *flow)
@@ -148,6 +153,9 @@ static int copy_some(struct flow *flow, int from, int to, size_t *ret_moved)
 
 static bool is_spliced(struct flow *flow)
 {
+    /* What is spliced is not seen. */
+    if (flow->is_watching && flow->first_length < FLOW_FIRST)
+        return false;
     if (flow->pipe[0] >= 0)
         return true;
     if (flow->no_pipe || flow->bytes < LARGE_BYTES)
@@ -178,7 +186,7 @@ int flow_pump(struct flow *flow, int from, int to)
 {
     size_t moved = 1;
 
-    for (size_t share = 0; share < SHARE_BYTES && moved > 0; share += moved) {
+    for (size_t share = 0; share < FLOW_SHARE && moved > 0; share += moved) {
         int r = flow_flush(flow, to);
         if (r < 0 || flow_is_waiting(flow) || flow->has_end)
             return r;

@@ -13,13 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FLOW_CAP = 65536, FLOW_FIRST = 16 };
+enum { FLOW_CAP = 65536, FLOW_FIRST = 64, FLOW_SHARE = 1 << 20 };
 
 struct flow {
     uint64_t bytes;   /* that were written */
     bool has_end;     /* the source has no more */
     bool has_ended;   /* and the target was told */
-    bool is_watching; /* keep the first bytes from now on; only while bytes are copied */
+    bool is_watching; /* see flow_watch() */
     uint8_t first[FLOW_FIRST];
     size_t first_length;
 
@@ -35,6 +35,9 @@ struct flow {
 void flow_init(struct flow *flow);
 void flow_release(struct flow *flow);
 
+/* Keep the first bytes that come from now on. */
+void flow_watch(struct flow *flow);
+
 /* Is something kept that waits for the target? */
 bool flow_is_waiting(const struct flow *flow);
 
@@ -44,5 +47,5 @@ _must_use_ int flow_push(struct flow *flow, int to, const uint8_t *data, size_t 
 /* Write what is kept; with the source's end, and nothing kept, tell the target. 0 or the errno of the target. */
 _must_use_ int flow_flush(struct flow *flow, int to);
 
-/* Move what there is, up to a share that leaves others their turn. 0, or the errno of either side. */
+/* Move what there is, up to FLOW_SHARE, which leaves others their turn. 0, or the errno of either side. */
 _must_use_ int flow_pump(struct flow *flow, int from, int to);

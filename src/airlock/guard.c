@@ -1,5 +1,7 @@
 #include "airlock/guard.h"
 
+#include "airlock/http_peek.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +9,9 @@
 #include <strings.h>
 
 enum {
-    LINE_MOST = 16384,
     HEADERS_MOST = 40960,
-    WORD_MOST = 64, /* no method is longer */
+    POSTGRES_BYTES = 8,
+    SWITCHING_BYTES = 12,
 };
 
 void guard_init(struct guard *guard, const struct rules *rules, const char *name, uint16_t port)
@@ -24,13 +26,6 @@ void guard_release(struct guard *guard)
         http1_release(guard->http1);
     free(guard->http1);
     guard->http1 = NULL;
-}
-
-void guard_set_upgraded(struct guard *guard, bool agreed)
-{
-    guard->wants_upgrade = false;
-    if (agreed)
-        guard->kind = GUARD_FREE;
 }
 
 static void refuse(struct guard *guard, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -88,27 +83,54 @@ static void check_host(struct guard *guard, const char *text, size_t length, con
         check_shown(guard, shown, where);
 }
 
-static void look_at_hello(struct guard *guard, const uint8_t *held, size_t length)
+static void check_hello(struct guard *guard, const struct hello *hello)
+{
+    if (guard->rules != NULL && hello->is_encrypted && rules_mode(guard->rules) != RULES_FULL)
+        refuse(guard, "the TLS hello hides another one (ECH), which may ask for another name");
+    else if (hello->has_name)
+        check_shown(guard, hello->name, "the TLS hello");
+}
+
+/* How many bytes are cleared. */
+static size_t look_at_hello(struct guard *guard, const uint8_t *held, size_t length)
 {
     struct hello hello;
 
     if (length < guard->needed)
-        return;
+        return 0;
     switch (hello_read(held, length, &hello)) {
     case HELLO_MORE:
         guard->needed = hello.needed;
-        break;
+        return 0;
     case HELLO_BAD:
         refuse(guard, "the TLS hello can't be read: %s", hello.why);
-        break;
+        return 0;
     case HELLO_DONE:
-        guard->kind = GUARD_FREE;
-        if (guard->rules != NULL && hello.is_encrypted && rules_mode(guard->rules) != RULES_FULL)
-            refuse(guard, "the TLS hello hides another one (ECH), which may ask for another name");
-        else if (hello.has_name)
-            check_shown(guard, hello.name, "the TLS hello");
         break;
     }
+    guard->needed = 0;
+    check_hello(guard, &hello);
+    /* A server asks for a second hello at most once (RFC 8446, 4.1.4). */
+    if (guard->kind == GUARD_RETRY)
+        guard->kind = GUARD_FREE;
+    else
+        guard->waits = GUARD_ANSWER;
+    return hello.used;
+}
+
+/* The second hello may have another name than the first: it is for the server to mind that, and not all of them do. */
+static size_t look_at_retry(struct guard *guard, const uint8_t *held, size_t length)
+{
+    ssize_t skipped = hello_skip(held, length);
+
+    if (skipped < 0) {
+        refuse(guard, "what follows the first TLS hello is not the second");
+        return 0;
+    }
+    size_t start = (size_t)skipped;
+    if (start == length || held[start] != 0x16)
+        return start;
+    return start + look_at_hello(guard, held + start, length - start);
 }
 
 /* scheme://AUTHORITY/... as a proxy is asked, which a server takes for its Host (RFC 9112, 3.2.2). */
@@ -136,18 +158,15 @@ static void check_head(struct guard *guard)
     struct headers headers;
 
     http1_headers(guard->http1, &headers);
+    /* Nothing else may follow: HTTP/2 and TLS, to which a server may change as well, name a server of their own. */
     guard->wants_upgrade = guard->requests == 0 && headers_have_word(&headers, "Connection", "upgrade") &&
-                           headers_find(&headers, "Upgrade") != NULL && !guard->http1->is_chunked &&
-                           guard->http1->content_length == 0;
+                           headers_count(&headers, "Upgrade") == 1 &&
+                           strcasecmp(headers_find(&headers, "Upgrade"), "websocket") == 0 &&
+                           !guard->http1->is_chunked && guard->http1->content_length == 0;
     guard->requests++;
     check_target(guard);
     if (!guard->refused && guard->http1->host[0] != '\0')
         check_host(guard, guard->http1->host, strlen(guard->http1->host), "the Host header");
-}
-
-static bool waits_for_server(const struct guard *guard)
-{
-    return guard->wants_upgrade && guard->is_between;
 }
 
 /* From the first byte that was not looked at on. How many of all the held bytes are cleared. */
@@ -169,11 +188,13 @@ static size_t look_at_requests(struct guard *guard, const uint8_t *held, size_t 
         if (event.type == HTTP1_END) {
             http1_reset(guard->http1);
             guard->is_between = true;
+            guard->waits = guard->wants_upgrade ? GUARD_UPGRADE : GUARD_NOTHING;
+            guard->wants_upgrade = false;
         }
         if (!guard->refused && (!guard->is_between || event.type == HTTP1_END))
             cleared = (size_t)(at - held);
         /* What comes next is for the server to say: HTTP, or what it was asked to change to. */
-        if (waits_for_server(guard))
+        if (guard->waits != GUARD_NOTHING)
             break;
     }
     guard->looked = (size_t)(at - held) - cleared;
@@ -182,7 +203,7 @@ static size_t look_at_requests(struct guard *guard, const uint8_t *held, size_t 
 
 static void begin_http(struct guard *guard)
 {
-    static const struct http1_limits limits = {LINE_MOST, HEADERS_MOST};
+    static const struct http1_limits limits = {HTTP_PEEK_LINE_MOST, HEADERS_MOST};
 
     guard->http1 = malloc(sizeof *guard->http1);
     if (guard->http1 == NULL) {
@@ -196,71 +217,163 @@ static void begin_http(struct guard *guard)
     guard->is_between = true;
 }
 
-/* As isspace(): what some server takes for the end of a word. */
-static bool is_blank(uint8_t c)
+static void find_kind_of_line(struct guard *guard, const uint8_t *held, size_t length, bool has_end)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+    size_t ahead = 0;
 
-/* Has the line a word that starts with HTTP/ behind a blank? So every server that takes it for a request sees it. */
-static bool has_version(const uint8_t *line, size_t length)
-{
-    for (size_t i = 0; i + 6 <= length; i++) {
-        if (is_blank(line[i]) && strncasecmp((const char *)line + i + 1, "HTTP/", 5) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A word and a blank start the line: an HTTP request, or a line of many another protocol. Known at its end. */
-static void find_kind_of_line(struct guard *guard, const uint8_t *line, size_t length)
-{
-    const uint8_t *end = memchr(line, '\n', length);
-    size_t word = 0;
-
-    while (word < length && word <= WORD_MOST && http_is_token_char(line[word]))
-        word++;
-    if (word == length && word <= WORD_MOST)
-        return;
-    bool is_word = word > 0 && word <= WORD_MOST && is_blank(line[word]);
-    if (!is_word || (end != NULL && !has_version(line, (size_t)(end - line))))
+    switch (http_peek(held, length, has_end, &ahead)) {
+    case HTTP_PEEK_MORE:
+        guard->ahead = ahead;
+        break;
+    case HTTP_PEEK_OTHER:
         guard->kind = GUARD_FREE;
-    else if (end != NULL)
+        break;
+    case HTTP_PEEK_REQUEST:
         begin_http(guard);
-    else if (length > LINE_MOST)
+        break;
+    case HTTP_PEEK_BARE:
+        guard->was_http = true;
+        refuse(guard, "the HTTP request has no version");
+        break;
+    case HTTP_PEEK_ENDLESS:
         refuse(guard, "what was sent may be an HTTP request, but its first line does not end");
+        break;
+    }
 }
 
-static void find_kind(struct guard *guard, const uint8_t *held, size_t length)
+/*
+ * The first byte of a record of TLS, 20 to 24. What comes before a hello is refused, because there are servers that
+ * pass over it; so is a version that there is not, because there are servers that do not look at it.
+ */
+static void find_kind_of_record(struct guard *guard, const uint8_t *held, size_t length, bool has_end)
 {
-    size_t start = 0;
+    enum { ALERT = 21, HANDSHAKE = 22, VERSION_MOST = 15 };
+    bool may_start = held[0] == ALERT || held[0] == HANDSHAKE;
 
-    if (length > 0 && held[0] == 0x16) {
-        if (length > 1)
-            guard->kind = held[1] == 3 ? GUARD_TLS : GUARD_FREE;
-        guard->was_tls = guard->kind == GUARD_TLS;
+    if (length < 2) {
+        guard->kind = has_end ? GUARD_FREE : GUARD_UNKNOWN;
         return;
     }
-    /* Servers skip empty lines before a request, and some of them blanks. */
-    while (start < length && is_blank(held[start]))
-        start++;
-    if (start < length)
-        find_kind_of_line(guard, held + start, length - start);
-    else if (start > WORD_MOST)
-        refuse(guard, "what was sent has too many empty lines");
+    if (held[1] != 3 && (!may_start || held[1] > VERSION_MOST)) {
+        guard->kind = GUARD_FREE;
+        return;
+    }
+    guard->was_tls = true;
+    if (held[0] == HANDSHAKE)
+        guard->kind = GUARD_TLS;
+    else
+        refuse(guard, "the TLS connection does not begin with a hello");
+}
+
+/* May it be the offer to go on in TLS, or in GSSAPI, that PostgreSQL's clients begin with? */
+static bool is_postgres(const uint8_t *held, size_t length)
+{
+    static const uint8_t tls[POSTGRES_BYTES] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f};
+    static const uint8_t gss[POSTGRES_BYTES] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30};
+    size_t count = length < POSTGRES_BYTES ? length : POSTGRES_BYTES;
+
+    return memcmp(held, tls, count) == 0 || memcmp(held, gss, count) == 0;
+}
+
+/* How many bytes are cleared. */
+static size_t find_kind(struct guard *guard, const uint8_t *held, size_t length, bool has_end)
+{
+    guard->ahead = 0;
+    if (length == 0)
+        return 0;
+    if (is_postgres(held, length)) {
+        if (length < POSTGRES_BYTES) {
+            guard->kind = has_end ? GUARD_FREE : GUARD_UNKNOWN;
+            return 0;
+        }
+        guard->waits = GUARD_OFFER;
+        return POSTGRES_BYTES;
+    }
+    if (held[0] >= 20 && held[0] <= 24)
+        find_kind_of_record(guard, held, length, has_end);
+    else
+        find_kind_of_line(guard, held, length, has_end);
+    return 0;
+}
+
+static size_t look(struct guard *guard, const uint8_t *held, size_t length, bool has_end)
+{
+    size_t cleared = 0;
+
+    if (guard->refused || guard->waits != GUARD_NOTHING)
+        return 0;
+    if (guard->is_unanswered && length > 0)
+        refuse(guard, "the server does not answer the TLS hello in TLS");
+    if (guard->kind == GUARD_UNKNOWN)
+        cleared = find_kind(guard, held, length, has_end);
+    if (guard->kind == GUARD_TLS && !guard->refused)
+        cleared = look_at_hello(guard, held, length);
+    else if (guard->kind == GUARD_RETRY)
+        cleared = look_at_retry(guard, held, length);
+    else if (guard->kind == GUARD_HTTP && !guard->refused)
+        cleared = look_at_requests(guard, held, length);
+    if (guard->refused)
+        return guard->kind == GUARD_HTTP ? cleared : 0;
+    if (guard->kind == GUARD_FREE)
+        cleared = length;
+    guard->ahead = guard->ahead > cleared ? guard->ahead - cleared : 0;
+    return cleared;
 }
 
 size_t guard_look(struct guard *guard, const uint8_t *held, size_t length)
 {
-    size_t cleared = 0;
+    return look(guard, held, length, false);
+}
 
-    if (guard->refused || waits_for_server(guard))
-        return 0;
-    if (guard->kind == GUARD_UNKNOWN)
-        find_kind(guard, held, length);
-    if (guard->kind == GUARD_TLS)
-        look_at_hello(guard, held, length);
-    if (guard->kind == GUARD_HTTP && !guard->refused)
-        cleared = look_at_requests(guard, held, length);
-    return guard->kind == GUARD_FREE && !guard->refused ? length : cleared;
+size_t guard_look_last(struct guard *guard, const uint8_t *held, size_t length)
+{
+    return look(guard, held, length, true);
+}
+
+static void hear_offer(struct guard *guard, uint8_t answer)
+{
+    guard->waits = GUARD_NOTHING;
+    if (answer == 'S') {
+        guard->kind = GUARD_TLS;
+        guard->was_tls = true;
+    } else if (answer == 'G') {
+        guard->kind = GUARD_FREE;
+    }
+}
+
+static void hear_answer(struct guard *guard, const uint8_t *first, size_t length)
+{
+    enum hello_answer answer = hello_read_answer(first, length);
+
+    if (answer == HELLO_ANSWER_MORE)
+        return;
+    guard->waits = GUARD_NOTHING;
+    if (answer == HELLO_ANSWER_DONE)
+        guard->kind = GUARD_FREE;
+    else if (answer == HELLO_ANSWER_RETRY)
+        guard->kind = GUARD_RETRY;
+    else
+        guard->is_unanswered = true;
+}
+
+void guard_hear(struct guard *guard, const uint8_t *first, size_t length)
+{
+    switch (guard->waits) {
+    case GUARD_NOTHING:
+        break;
+    case GUARD_UPGRADE:
+        if (length < SWITCHING_BYTES)
+            break;
+        guard->waits = GUARD_NOTHING;
+        if (memcmp(first, "HTTP/1.1 101", SWITCHING_BYTES) == 0)
+            guard->kind = GUARD_FREE;
+        break;
+    case GUARD_OFFER:
+        if (length > 0)
+            hear_offer(guard, first[0]);
+        break;
+    case GUARD_ANSWER:
+        hear_answer(guard, first, length);
+        break;
+    }
 }

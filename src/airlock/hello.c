@@ -4,10 +4,17 @@
 
 enum {
     RECORD_HEADER = 5,
+    RECORD_CHANGE = 20,
+    RECORD_ALERT = 21,
     RECORD_HANDSHAKE = 22,
+    RECORD_DATA = 23,
     RECORD_MAX = 16384,
+    RECORD_ENCRYPTED_MAX = RECORD_MAX + 256,
     MESSAGE_HEADER = 4,
     MESSAGE_CLIENT_HELLO = 1,
+    MESSAGE_SERVER_HELLO = 2,
+    ALERT = 2,
+    VERSION = 2,
     RANDOM = 32,
     EXTENSION_NAME = 0,
     EXTENSION_ECH = 0xfe0d,
@@ -122,10 +129,15 @@ static enum hello_outcome read_message(const uint8_t *data, size_t length, struc
     return read_extensions(extensions, hello);
 }
 
-/* Put the records' contents together. How much of the message there is; -EINVAL for what is no record of a hello. */
-static int gather(const uint8_t *data, size_t length, uint8_t *message, size_t *ret_length)
+/*
+ * Put the records' contents together. How much of the message there is, and behind it, also what has not come of its
+ * last record; -EINVAL for what is no record of a hello.
+ */
+static int gather(const uint8_t *data, size_t length, uint8_t *message, size_t *ret_length, size_t *ret_end)
 {
     size_t used = 0;
+
+    *ret_end = length;
 
     for (size_t at = 0; at < length;) {
         size_t head = length - at;
@@ -144,8 +156,11 @@ static int gather(const uint8_t *data, size_t length, uint8_t *message, size_t *
         used += here;
         if (used >= MESSAGE_HEADER) {
             size_t wanted = (size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3];
-            if (used >= MESSAGE_HEADER + wanted)
+            if (used >= MESSAGE_HEADER + wanted) {
+                *ret_end = at + RECORD_HEADER + here;
+                used += record - here;
                 break;
+            }
         }
         at += RECORD_HEADER + here;
     }
@@ -157,9 +172,10 @@ enum hello_outcome hello_read(const uint8_t *data, size_t length, struct hello *
 {
     uint8_t message[HELLO_MESSAGE_MAX];
     size_t used = 0;
+    size_t end = 0;
 
     *ret_hello = (struct hello){.why = ""};
-    int r = gather(data, length, message, &used);
+    int r = gather(data, length, message, &used, &end);
     if (r < 0)
         return bad(ret_hello, r == -EMSGSIZE ? "it is too large" : "it is not in handshake records");
     if (used > 0 && message[0] != MESSAGE_CLIENT_HELLO)
@@ -174,5 +190,61 @@ enum hello_outcome hello_read(const uint8_t *data, size_t length, struct hello *
     /* RFC 8446, 5.1: nothing follows it in its record. */
     if (used > MESSAGE_HEADER + wanted)
         return bad(ret_hello, "something follows it in its record");
+    ret_hello->used = end;
     return read_message(message + MESSAGE_HEADER, wanted, ret_hello);
+}
+
+static size_t record_size(const uint8_t *record)
+{
+    return (size_t)record[3] << 8 | record[4];
+}
+
+/* RFC 8446, 4.1.3: SHA-256 of "HelloRetryRequest". */
+static const uint8_t retry_random[RANDOM] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c,
+                                             0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
+                                             0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
+
+enum hello_answer hello_read_answer(const uint8_t *data, size_t length)
+{
+    enum { BEFORE_RANDOM = MESSAGE_HEADER + VERSION };
+    size_t at = 0;
+
+    /* A warning may come first: that the name is not known (RFC 6066, 3). */
+    while (length - at >= RECORD_HEADER && data[at] == RECORD_ALERT && record_size(data + at) == ALERT &&
+           length - at >= RECORD_HEADER + ALERT)
+        at += RECORD_HEADER + ALERT;
+    const uint8_t *record = data + at;
+    size_t left = length - at;
+    if (left > 0 && record[0] != RECORD_HANDSHAKE && record[0] != RECORD_ALERT)
+        return HELLO_ANSWER_BAD;
+    if (left > 1 && record[1] != 3)
+        return HELLO_ANSWER_BAD;
+    if (left < RECORD_HEADER)
+        return length < HELLO_ANSWER_MAX ? HELLO_ANSWER_MORE : HELLO_ANSWER_BAD;
+    if (record_size(record) < (record[0] == RECORD_ALERT ? ALERT : BEFORE_RANDOM + RANDOM))
+        return HELLO_ANSWER_BAD;
+    if (left < RECORD_HEADER + BEFORE_RANDOM + RANDOM)
+        return length < HELLO_ANSWER_MAX ? HELLO_ANSWER_MORE : HELLO_ANSWER_BAD;
+    if (record[0] != RECORD_HANDSHAKE || record[RECORD_HEADER] != MESSAGE_SERVER_HELLO)
+        return HELLO_ANSWER_BAD;
+    bool is_retry = memcmp(record + RECORD_HEADER + BEFORE_RANDOM, retry_random, RANDOM) == 0;
+    return is_retry ? HELLO_ANSWER_RETRY : HELLO_ANSWER_DONE;
+}
+
+ssize_t hello_skip(const uint8_t *data, size_t length)
+{
+    size_t at = 0;
+
+    while (at < length && data[at] != RECORD_HANDSHAKE) {
+        if (data[at] != RECORD_CHANGE && data[at] != RECORD_ALERT && data[at] != RECORD_DATA)
+            return -EINVAL;
+        if (length - at < RECORD_HEADER)
+            break;
+        if (data[at + 1] != 3 || record_size(data + at) > RECORD_ENCRYPTED_MAX)
+            return -EINVAL;
+        if (length - at < RECORD_HEADER + record_size(data + at))
+            break;
+        at += RECORD_HEADER + record_size(data + at);
+    }
+    return (ssize_t)at;
 }

@@ -89,8 +89,7 @@ void connection_hear_refused(struct connection *connection)
 
 void connection_turn_away(struct connection *connection, unsigned status, bool is_failure, const char *why)
 {
-    bool is_proxy =
-        connection->state == CONNECTION_ASKING || (connection->proxy != NULL && connection->fds[SERVER] < 0);
+    bool is_proxy = connection->proxy != NULL && connection->fds[SERVER] < 0;
     bool has_kind = connection->guard.was_http || connection->guard.was_tls;
 
     (void)snprintf(connection->why, sizeof connection->why, "%s", why);

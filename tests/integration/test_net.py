@@ -99,6 +99,7 @@ s.shutdown(socket.SHUT_WR)
 print(s.recv(100).decode().strip())
 """
     works("half-close", python(count, ALLOWED), str(3 << 20))
+    works("half a line", python(count.replace("bytes(3 << 20)", "b'hello'"), ALLOWED), "5")
     upgrade = """
 import socket
 s = socket.create_connection(("allowed.test", 80), 5)
@@ -214,6 +215,25 @@ def addresses() -> None:
 
 
 @case
+def refused_in_its_own_protocol() -> None:
+    """a direct connection that is refused hears it in TLS or in HTTP, and is reset when it speaks neither"""
+    secure = run(ALLOWED, "--", *DIRECT, "-k", f"https://{upstream.SERVER}/")
+    check(secure.status == 35 and "alert access denied" in secure.err, f"TLS: {secure}")
+    works("HTTP", run(ALLOWED, "--", *DIRECT, f"http://{upstream.SERVER}:443/"), "Hutch: ", "is not allowed")
+    silent = f"""
+import socket
+for first in (b"", b"hello", b"\\0\\1"):
+    s = socket.create_connection(({upstream.SERVER!r}, 443), 3)
+    s.sendall(first)
+    try:
+        print("answer", s.recv(100))
+    except ConnectionResetError:
+        print("reset")
+"""
+    equal("neither", python(silent, ALLOWED).lines, ["reset"] * 3)
+
+
+@case
 def names_that_lead_inside() -> None:
     """a name that leads to this machine or its network is as good as none"""
     for name in ("private.test", "loop.test", "mapped.test", "metadata.test"):
@@ -252,6 +272,45 @@ except ConnectionResetError:
     print("reset")
 """
     equal("the second request", python(second, ALLOWED).lines, ["200", "reset"])
+
+
+AGAIN = """
+import socket, ssl, sys
+context = ssl.create_default_context(cafile="ca.pem")
+come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = context.wrap_bio(come, go, server_hostname="allowed.test")
+s = socket.create_connection(("allowed.test", 8444), 5)
+flight = 0
+def speak(step):
+    global flight
+    while True:
+        try:
+            result = step()
+        except ssl.SSLWantReadError:
+            result = None
+        data = go.read()
+        flight += len(data) > 0
+        s.sendall(data.replace(b"allowed.test", sys.argv[1].encode()) if flight == 2 else data)
+        if result is not None:
+            return result
+        come.write(s.recv(65536))
+try:
+    speak(lambda: tls.do_handshake() or True)
+    speak(lambda: tls.write(b"GET /a HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n"))
+    print(flight, speak(lambda: tls.read(1000)).split()[1].decode())
+except ConnectionResetError:
+    print(flight, "reset")
+    sys.exit(1)
+"""
+
+
+@case
+def the_second_hello() -> None:
+    """a server that wants to hear the hello again hears the same name"""
+    for name, last in (("allowed.test", "4 200"), ("refused.test", "2 reset")):
+        outcome = run(ALLOWED, *AUTHORITY, "--", "python3", "-c", AGAIN, name)
+        equal(f"{name} ({outcome.err})", outcome.lines, [last])
+    contains("why", outcome.err, "but the TLS hello says refused.test")
 
 
 @case

@@ -247,6 +247,11 @@ def main() -> None:
     serve(8080, Web)
     serve(443, Web, context)
     serve(8443, Web, context)
+    # Clients guess another curve first, and are asked to say their hello again.
+    again = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    again.load_cert_chain(folder / "server.pem", folder / "server.key")
+    again.set_ecdh_curve("secp521r1")
+    serve(8444, Web, again)
     serve(2222, Greeter)
     serve(7000, Counter)
     serve(7001, Resetter)

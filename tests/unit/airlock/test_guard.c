@@ -2,6 +2,7 @@
 #include "clienthello.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct rules *make_rules(enum rules_mode mode)
@@ -15,7 +16,7 @@ static struct rules *make_rules(enum rules_mode mode)
     return rules;
 }
 
-/* Give it the bytes in pieces. How many went on in all; the guard stays as it ended. */
+/* Give it the bytes in pieces. How many went on in all, if it is not HTTP also ahead; the guard stays as it ended. */
 static size_t feed(struct guard *guard, const uint8_t *data, size_t length, size_t piece)
 {
     uint8_t *held = malloc(length + 1);
@@ -34,7 +35,7 @@ static size_t feed(struct guard *guard, const uint8_t *data, size_t length, size
         memmove(held, held + cleared, kept);
     }
     free(held);
-    return passed;
+    return passed + (guard->kind == GUARD_UNKNOWN ? guard->ahead : 0);
 }
 
 static const struct {
@@ -86,12 +87,33 @@ static const struct {
     {"ssh", "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", false, false, 0},
     {"smtp", "EHLO client\r\n", false, false, 0},
     {"a short word", "PING\r\n", false, false, 0},
-    {"a word without an end", "GET", false, false, 3},
-    {"a line without an end", "GET /", false, false, 5},
+    {"a word without an end", "GET", false, false, 0},
+    {"a line without an end", "GET /", false, false, 0},
+    {"a line whose end has begun", "GET / HTTP/1.1\r", false, false, 1},
+    {"empty lines", "\r\n", false, false, 0},
+    {"a method of 65 characters",
+     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA / HTTP/1.1\r\nHost: b.test\r\n\r\n", true, true,
+     -1},
+    {"blanks that only Python knows", "\xa0GET\x1f/\x85HTTP/1.1\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"no version", "GET /\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"no version, a URL", "POST http://b.test/\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"no version, any target", "GET x\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"no version, a star", "OPTIONS *\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"another version", "OPTIONS / RTSP/1.0\r\nHost: b.test\r\n\r\n", true, true, -1},
+    {"another one's star", "KEYS *\r\n", false, false, 0},
+    {"NATS", "CONNECT {\"verbose\":false}\r\n", false, false, 0},
+    {"ZooKeeper", "ruok", false, false, 0},
+    {"words without an end", "hello world", false, false, 0},
+    {"LDAP", "\x30\x0c\x02\x01\x01\x60\x07\x02\x01\x03\x04", false, false, 0},
     {"redis", "*1\r\n$4\r\nPING\r\n", false, false, 0},
     {"binary", "\x03\x02\x01", false, false, 0},
     {"TLS or not", "\x16", false, false, 1},
-    {"not TLS", "\x16\x01", false, false, 0},
+    {"not TLS", "\x16\x10", false, false, 0},
+    {"an alert first", "\x15\x03\x01", true, false, -1},
+    {"a change first", "\x14\x03\x03", true, false, -1},
+    {"data first", "\x17\x03\x03", true, false, -1},
+    {"an alert of a version that Go takes", "\x15\x01\x01", true, false, -1},
+    {"a hello of a version that Go takes", "\x16\x01\x01\x01\x01", true, false, -1},
 };
 
 TEST(plain_text_is_let_through_or_not)
@@ -147,6 +169,8 @@ TEST(hellos_are_let_through_or_not)
     rules_free(full);
 }
 
+static const char switching[] = "HTTP/1.1 101";
+
 TEST(an_upgrade_waits_for_the_server)
 {
     static const char bytes[] =
@@ -157,18 +181,174 @@ TEST(an_upgrade_waits_for_the_server)
     guard_init(&guard, rules, "a.test", 80);
     size_t passed = feed(&guard, (const uint8_t *)bytes, sizeof bytes - 1, 1000);
     assert_int_equal(passed, sizeof bytes - 1 - 4);
-    assert_true(guard.wants_upgrade);
+    assert_int_equal(guard.waits, GUARD_UPGRADE);
     assert_int_equal(guard_look(&guard, (const uint8_t *)bytes + passed, 4), 0);
-    guard_set_upgraded(&guard, true);
+    guard_hear(&guard, (const uint8_t *)switching, 11);
+    assert_int_equal(guard_look(&guard, (const uint8_t *)bytes + passed, 4), 0);
+    guard_hear(&guard, (const uint8_t *)switching, 12);
     assert_int_equal(guard_look(&guard, (const uint8_t *)bytes + passed, 4), 4);
     guard_release(&guard);
     guard_init(&guard, rules, "a.test", 80);
     passed = feed(&guard, (const uint8_t *)bytes, sizeof bytes - 1, 1000);
-    guard_set_upgraded(&guard, false);
+    guard_hear(&guard, (const uint8_t *)"HTTP/1.1 200", 12);
     assert_int_equal(guard_look(&guard, (const uint8_t *)bytes + passed, 4), 0);
     assert_true(guard.refused);
     guard_release(&guard);
     rules_free(rules);
+}
+
+/* HTTP/2 and TLS name a server of their own. */
+TEST(only_websocket_frees)
+{
+    static const char *const wishes[] = {"h2c", "TLS/1.0", "h2c, websocket", "websocket\r\nUpgrade: h2c"};
+    struct rules *rules = make_rules(RULES_ALLOWLIST);
+
+    for (size_t i = 0; i < COUNT(wishes); i++) {
+        struct guard guard;
+        char bytes[300];
+        int length =
+            snprintf(bytes, sizeof bytes,
+                     "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", wishes[i]);
+        guard_init(&guard, rules, "a.test", 80);
+        assert_int_equal(feed(&guard, (const uint8_t *)bytes, (size_t)length, 1000), (size_t)length);
+        assert_int_equal(guard.waits, GUARD_NOTHING);
+        guard_hear(&guard, (const uint8_t *)switching, 12);
+        assert_int_equal(guard_look(&guard, (const uint8_t *)"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24), 0);
+        assert_row(wishes[i], guard.refused);
+        guard_release(&guard);
+    }
+    rules_free(rules);
+}
+
+/* 43 bytes: a record, a message, a version and a random. */
+static size_t build_answer(bool is_retry, uint8_t *data)
+{
+    static const uint8_t head[] = {22, 3, 3, 0, 90, 2, 0, 0, 86, 3, 3};
+    static const uint8_t retry[] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c,
+                                    0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb,
+                                    0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
+
+    memcpy(data, head, sizeof head);
+    memset(data + sizeof head, 0, 32);
+    if (is_retry)
+        memcpy(data + sizeof head, retry, 32);
+    return sizeof head + 32;
+}
+
+/* A guard that has let a hello for a.test through; what followed it is held. */
+static struct guard greeted(const struct rules *rules)
+{
+    static uint8_t data[4096];
+    struct guard guard;
+    size_t length = clienthello_build(&(struct clienthello){.name = "a.test"}, data);
+
+    memcpy(data + length, "\x17\3\3\0\1x", 6);
+    guard_init(&guard, rules, "a.test", 443);
+    assert_int_equal(feed(&guard, data, length + 6, 5000), length);
+    assert_int_equal(guard.waits, GUARD_ANSWER);
+    assert_int_equal(guard_look(&guard, data + length, 6), 0);
+    return guard;
+}
+
+TEST(after_the_servers_hello_all_is_free)
+{
+    struct rules *rules = make_rules(RULES_ALLOWLIST);
+    struct guard guard = greeted(rules);
+    uint8_t answer[64] = {21, 3, 3, 0, 2, 1, 112};
+    size_t length = build_answer(false, answer + 7) + 7;
+
+    for (size_t cut = 0; cut < length; cut++) {
+        guard_hear(&guard, answer, cut);
+        assert_int_equal(guard.waits, GUARD_ANSWER);
+    }
+    guard_hear(&guard, answer, length);
+    assert_int_equal(guard_look(&guard, (const uint8_t *)"\x17\3\3\0\1x", 6), 6);
+    assert_int_equal(guard.kind, GUARD_FREE);
+    guard = greeted(rules);
+    guard_hear(&guard, (const uint8_t *)"HTTP/1.1 400 Bad Request", 24);
+    assert_int_equal(guard_look(&guard, (const uint8_t *)"", 0), 0);
+    assert_false(guard.refused);
+    assert_int_equal(guard_look(&guard, (const uint8_t *)"\x16", 1), 0);
+    assert_true(guard.refused);
+    rules_free(rules);
+}
+
+/* RFC 8446, 4.1.2: the second hello says the same but for a few things, and the name is none of them. */
+TEST(the_second_hello_is_looked_at_too)
+{
+    static const uint8_t between[] = {20, 3, 3, 0, 1, 1, 23, 3, 3, 0, 3, 22, 3, 1};
+    static const char *const names[] = {"a.test", "b.test"};
+    struct rules *rules = make_rules(RULES_ALLOWLIST);
+    uint8_t answer[64];
+    static uint8_t data[4096];
+
+    for (size_t i = 0; i < COUNT(names) * 2; i++) {
+        struct guard guard = greeted(rules);
+        size_t skipped = i < COUNT(names) ? sizeof between : 0;
+        guard_hear(&guard, answer, build_answer(true, answer));
+        assert_int_equal(guard.waits, GUARD_NOTHING);
+        memcpy(data, between, skipped);
+        size_t length = skipped + clienthello_build(&(struct clienthello){.name = names[i % 2]}, data + skipped);
+        memcpy(data + length, "\x17\3\3\0\1x", 6);
+        size_t passed = feed(&guard, data, length + 6, 1 + 7 * i);
+        assert_int_equal(guard.refused, i % 2 == 1);
+        assert_true(guard.refused ? passed <= skipped : passed == length + 6);
+    }
+    rules_free(rules);
+}
+
+TEST(postgres_is_followed_into_tls)
+{
+    static const uint8_t offers[][8] = {{0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f}, {0, 0, 0, 8, 4, 0xd2, 0x16, 0x30}};
+    struct rules *rules = make_rules(RULES_ALLOWLIST);
+    static uint8_t data[4096];
+
+    for (size_t i = 0; i < COUNT(offers); i++) {
+        struct guard guard;
+        memcpy(data, offers[i], 8);
+        size_t length = 8 + clienthello_build(&(struct clienthello){.name = "b.test"}, data + 8);
+        guard_init(&guard, rules, "a.test", 5432);
+        assert_int_equal(feed(&guard, data, length, 1 + 1000 * i), 8);
+        assert_int_equal(guard.waits, GUARD_OFFER);
+        guard_hear(&guard, (const uint8_t *)"S", 1);
+        assert_int_equal(guard_look(&guard, data + 8, length - 8), 0);
+        assert_true(guard.refused);
+        guard_init(&guard, rules, "a.test", 5432);
+        assert_int_equal(feed(&guard, data, 8, 8), 8);
+        guard_hear(&guard, (const uint8_t *)"N", 1);
+        assert_int_equal(feed(&guard, (const uint8_t *)"\0\0\0\x30\0\3\0\0user", 12, 12), 12);
+        assert_int_equal(guard.kind, GUARD_FREE);
+    }
+    rules_free(rules);
+}
+
+/* A length in four digits, a command, and NULs; no end of a line. */
+TEST(git_is_let_through)
+{
+    static const char bytes[] = "0026git-upload-pack /r\0host=b.test\0";
+    struct guard guard;
+
+    guard_init(&guard, NULL, "a.test", 9418);
+    assert_int_equal(feed(&guard, (const uint8_t *)bytes, sizeof bytes - 1, 7), sizeof bytes - 1);
+    assert_int_equal(guard.kind, GUARD_FREE);
+}
+
+TEST(at_the_end_the_rest_goes_on)
+{
+    static const char *const goes[] = {"hello", "hello world\r", "\r\n", "\x16", "EHLO x"};
+    static const char *const stays[] = {"GET / HTTP/1.1\r\r", "GET /\r"};
+    struct guard guard;
+
+    for (size_t i = 0; i < COUNT(goes); i++) {
+        guard_init(&guard, NULL, "a.test", 80);
+        assert_row(goes[i], guard_look_last(&guard, (const uint8_t *)goes[i], strlen(goes[i])) == strlen(goes[i]));
+        assert_false(guard.refused);
+    }
+    for (size_t i = 0; i < COUNT(stays); i++) {
+        guard_init(&guard, NULL, "a.test", 80);
+        assert_row(stays[i], guard_look_last(&guard, (const uint8_t *)stays[i], strlen(stays[i])) == 0);
+        guard_release(&guard);
+    }
 }
 
 TEST(without_rules_it_only_finds_the_kind)
@@ -203,8 +383,11 @@ TEST(endless_lines_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_text_is_let_through_or_not), cmocka_unit_test(hellos_are_let_through_or_not),
-        cmocka_unit_test(an_upgrade_waits_for_the_server),  cmocka_unit_test(without_rules_it_only_finds_the_kind),
+        cmocka_unit_test(plain_text_is_let_through_or_not),    cmocka_unit_test(hellos_are_let_through_or_not),
+        cmocka_unit_test(an_upgrade_waits_for_the_server),     cmocka_unit_test(only_websocket_frees),
+        cmocka_unit_test(after_the_servers_hello_all_is_free), cmocka_unit_test(the_second_hello_is_looked_at_too),
+        cmocka_unit_test(postgres_is_followed_into_tls),       cmocka_unit_test(git_is_let_through),
+        cmocka_unit_test(at_the_end_the_rest_goes_on),         cmocka_unit_test(without_rules_it_only_finds_the_kind),
         cmocka_unit_test(endless_lines_are_refused),
     };
 
