@@ -16,6 +16,7 @@ static const struct range ranges4[] = {
     {{10}, 8, "a private address"},
     {{100, 64}, 10, "an address of the provider's own network"},
     {{127}, 8, "a loopback address"},
+    {{168, 63, 129, 16}, 32, "an address of the provider's, where clouds keep their metadata"},
     {{169, 254}, 16, "a link-local address, where clouds keep their metadata"},
     {{172, 16}, 12, "a private address"},
     {{192, 0, 0}, 24, "an address of protocols"},
@@ -33,6 +34,8 @@ static const struct range ranges6[] = {
     {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, "a private NAT64 address"},
     {{0x01}, 64, "an address that is thrown away"},
     {{0x20, 0x01, 0, 0}, 32, "a Teredo address"},
+    {{0x3f, 0xff}, 20, "an address for documentation"},
+    {{0x5f, 0x00}, 16, "an address of segment routing"},
     {{0xfc}, 7, "a private address"},
     {{0xfe, 0x80}, 10, "a link-local address"},
     {{0xfe, 0xc0}, 10, "a site-local address"},
@@ -65,14 +68,28 @@ static const char *find(const uint8_t *bytes, const struct range *ranges, size_t
     return NULL;
 }
 
-const char *address_vet(const struct address *address)
+bool address_unwrap(const struct address *address, struct address *ret_inner)
 {
     if (address->family == 4)
-        return find(address->bytes, ranges4, sizeof ranges4 / sizeof *ranges4);
+        return false;
     for (size_t i = 0; i < sizeof embedding / sizeof *embedding; i++) {
-        if (is_in(address->bytes, &embedding[i].range))
-            return find(address->bytes + embedding[i].offset, ranges4, sizeof ranges4 / sizeof *ranges4);
+        if (!is_in(address->bytes, &embedding[i].range))
+            continue;
+        *ret_inner = (struct address){.family = 4};
+        memcpy(ret_inner->bytes, address->bytes + embedding[i].offset, 4);
+        return true;
     }
+    return false;
+}
+
+const char *address_vet(const struct address *address)
+{
+    struct address inner;
+
+    if (address->family == 4)
+        return find(address->bytes, ranges4, sizeof ranges4 / sizeof *ranges4);
+    if (address_unwrap(address, &inner))
+        return address_vet(&inner);
     return find(address->bytes, ranges6, sizeof ranges6 / sizeof *ranges6);
 }
 

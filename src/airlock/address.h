@@ -30,5 +30,8 @@ socklen_t address_to_socket(const struct address *address, uint16_t port, struct
 /* Why nobody is led there ("a private address"), or NULL: it is an ordinary one. */
 const char *address_vet(const struct address *address);
 
+/* A 6to4 or NAT64 address is another way to an IPv4 address: which one? */
+bool address_unwrap(const struct address *address, struct address *ret_inner);
+
 /* This machine itself: no rule can name it. */
 bool address_is_loopback(const struct address *address);

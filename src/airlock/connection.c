@@ -570,9 +570,14 @@ void connections_check(struct sandbox *sandbox)
     for (struct connection *connection = sandbox->connections; connection != NULL; connection = next) {
         char why[640];
         next = connection->next;
-        if (connection->state != CONNECTION_RELAYING ||
-            sandbox_judge(sandbox, &connection->goal, why, sizeof why).allowed)
+        if (connection->state != CONNECTION_RELAYING)
             continue;
+        bool is_allowed = sandbox_judge(sandbox, &connection->goal, why, sizeof why).allowed;
+        const char *vetted = connection->fds[SERVER] >= 0 ? connection_vet(connection) : NULL;
+        if (is_allowed && vetted == NULL)
+            continue;
+        if (is_allowed)
+            (void)snprintf(why, sizeof why, "%s leads to %s", connection->goal.name, vetted);
         (void)snprintf(connection->why, sizeof connection->why, "the rules have changed: %.600s", why);
         connection_end(connection, true);
     }

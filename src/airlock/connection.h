@@ -40,7 +40,8 @@ struct connection {
     struct goal goal;
     uint32_t number; /* of the goal's name */
     bool has_number;
-    bool is_allowed; /* its end is told */
+    struct address peer; /* of the server, when it is there */
+    bool is_allowed;     /* its end is told */
     struct resolver_wait *resolution;
     struct dial *dial;
     struct question_wait *question;
@@ -65,6 +66,8 @@ void connection_consume(struct connection *connection, size_t count);
 
 /* reach.c: may it go there, and if so, go. */
 void connection_reach(struct connection *connection);
+/* Is the server that its name led to one that the rules let it be led to? NULL, or what it is instead. */
+const char *connection_vet(const struct connection *connection);
 
 /* turn_away.c: `status` is the one of HTTP. The connection may be gone when this returns. */
 void connection_turn_away(struct connection *connection, unsigned status, bool is_failure, const char *why);

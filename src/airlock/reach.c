@@ -1,4 +1,5 @@
 #include "airlock/connection.h"
+#include "base/cleanup.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,15 +28,58 @@ static void fail(struct connection *connection, const char *what, int error)
     connection_turn_away(connection, BAD_GATEWAY, true, why);
 }
 
+static void deny(struct connection *connection, const char *vetted)
+{
+    char why[400];
+
+    (void)snprintf(why, sizeof why, "%s leads to %s", connection->goal.name, vetted);
+    tell(connection, WIRE_VERDICT_DENIED, "", why);
+    connection_turn_away(connection, FORBIDDEN, false, why);
+}
+
+static bool is_host(const struct goal *goal)
+{
+    return !goal->is_address && strcmp(goal->name, RULES_HOST) == 0;
+}
+
+const char *connection_vet(const struct connection *connection)
+{
+    struct address kept;
+    const char *vetted = NULL;
+
+    if (!is_host(&connection->goal) && !connection->goal.is_address)
+        (void)sandbox_vet(connection->sandbox, connection->goal.port, &connection->peer, 1, &kept, &vetted);
+    return vetted;
+}
+
+static int note_peer(struct connection *connection, int fd)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t length = sizeof peer;
+    uint16_t port = 0;
+
+    if (getpeername(fd, (struct sockaddr *)&peer, &length) < 0)
+        return -errno;
+    return address_from_socket(&peer, &connection->peer, &port);
+}
+
+/* The rules may have changed while it was dialled. */
 static void on_dialled(void *data, int fd)
 {
     struct connection *connection = data;
+    int r = fd < 0 ? fd : note_peer(connection, fd);
 
     connection->dial = NULL;
-    if (fd < 0)
-        fail(connection, "connecting", -fd);
-    else
+    const char *vetted = r < 0 ? NULL : connection_vet(connection);
+    if (r == 0 && vetted == NULL) {
         connection_open(connection, fd);
+        return;
+    }
+    close_fd(&fd);
+    if (r < 0)
+        fail(connection, "connecting", -r);
+    else
+        deny(connection, vetted);
 }
 
 static void dial(struct connection *connection, const struct address *addresses, size_t count)
@@ -52,16 +96,12 @@ static void dial_vetted(struct connection *connection, const struct address *fou
 {
     struct address addresses[RESOLVER_ADDRESSES_MAX];
     const char *vetted = "";
-    char why[400];
     size_t kept = sandbox_vet(connection->sandbox, connection->goal.port, found, count, addresses, &vetted);
 
-    if (kept > 0) {
+    if (kept > 0)
         dial(connection, addresses, kept);
-        return;
-    }
-    (void)snprintf(why, sizeof why, "%s leads to %s", connection->goal.name, vetted);
-    tell(connection, WIRE_VERDICT_DENIED, "", why);
-    connection_turn_away(connection, FORBIDDEN, false, why);
+    else
+        deny(connection, vetted);
 }
 
 static void on_resolved(void *data, const struct resolution *resolution)
@@ -104,7 +144,7 @@ static void go_to_name(struct connection *connection)
     }
     connection->has_number = true;
     names_hold(sandbox->names, connection->number);
-    if (strcmp(connection->goal.name, RULES_HOST) == 0) {
+    if (is_host(&connection->goal)) {
         go_to_host(connection);
         return;
     }

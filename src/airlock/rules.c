@@ -253,6 +253,12 @@ void rules_explain(const struct rules_verdict *verdict, const char *name, uint16
                        ":PORT, when a rule says so",
                        target);
         break;
+    case RULES_MACHINE:
+        (void)snprintf(text, size,
+                       "%s is the machine around the sandbox; a service of it is reached as " RULES_HOST
+                       ":PORT, when a rule says so",
+                       target);
+        break;
     case RULES_NOT_NAMED:
         (void)snprintf(text, size,
                        "the address %s is not allowed: hosts are reached by name; the rule '%s' would allow it", target,

@@ -1,4 +1,5 @@
 #include "airlock/internal.h"
+#include "airlock/own.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
@@ -219,8 +220,30 @@ struct rules_verdict sandbox_judge(const struct sandbox *sandbox, const struct g
     struct rules_verdict verdict = goal->is_address ? rules_check_address(sandbox->rules, &goal->address, goal->port)
                                                     : rules_check_name(sandbox->rules, goal->name, goal->port);
 
+    if (goal->is_address && verdict.reason != RULES_LOCAL && own_has(&goal->address))
+        verdict = (struct rules_verdict){.reason = RULES_MACHINE, .rule = ""};
     rules_explain(&verdict, goal->name, goal->port, why, size);
     return verdict;
+}
+
+/* Why nobody is led there, or NULL. */
+static const char *vet(const struct sandbox *sandbox, uint16_t port, const struct address *address)
+{
+    struct rules_verdict verdict = rules_check_address(sandbox->rules, address, port);
+
+    if (own_has(address))
+        return "an address of this machine";
+    if (!verdict.allowed && verdict.reason == RULES_MATCHED)
+        return "an address that a rule denies";
+    return verdict.allowed ? NULL : address_vet(address);
+}
+
+static const char *vet_all(const struct sandbox *sandbox, uint16_t port, const struct address *address)
+{
+    const char *what = vet(sandbox, port, address);
+    struct address inner;
+
+    return what == NULL && address_unwrap(address, &inner) ? vet(sandbox, port, &inner) : what;
 }
 
 size_t sandbox_vet(const struct sandbox *sandbox, uint16_t port, const struct address *found, size_t count,
@@ -229,8 +252,8 @@ size_t sandbox_vet(const struct sandbox *sandbox, uint16_t port, const struct ad
     size_t kept = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const char *what = address_vet(&found[i]);
-        if (what == NULL || rules_check_address(sandbox->rules, &found[i], port).allowed)
+        const char *what = vet_all(sandbox, port, &found[i]);
+        if (what == NULL)
             ret_addresses[kept++] = found[i];
         else
             *ret_vetted = what;

@@ -188,8 +188,9 @@ static int ask(unsigned *ret_status)
 
     assert_true(fd >= 0);
     int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", own_service());
-    assert_int_equal(send(fd, text, (size_t)length, 0), length);
-    ssize_t n = recv(fd, text, sizeof text - 1, 0);
+    /* One that is over a limit may be gone by now. */
+    ssize_t n = send(fd, text, (size_t)length, MSG_NOSIGNAL);
+    n = n == length ? recv(fd, text, sizeof text - 1, 0) : 0;
     text[n > 0 ? n : 0] = '\0';
     *ret_status = n > 12 ? (unsigned)strtoul(text + 9, NULL, 10) : 0;
     return fd;

@@ -21,6 +21,8 @@ static const struct {
     {"100.100.100.200", true},
     {"127.0.0.1", true},
     {"127.255.255.255", true},
+    {"168.63.129.15", false},
+    {"168.63.129.16", true},
     {"169.254.169.254", true},
     {"172.16.0.1", true},
     {"172.31.255.255", true},
@@ -47,6 +49,10 @@ static const struct {
     {"2002:c0a8:101::1", true},
     {"2001::1", true},
     {"100::1", true},
+    {"3fff:fff::1", true},
+    {"3fff:1000::1", false},
+    {"5f00:1::1", true},
+    {"5f01::1", false},
     {"fd00:ec2::254", true},
     {"fe80::1", true},
     {"fec0::1", true},
@@ -60,6 +66,27 @@ TEST(special_addresses_are_known)
         assert_row(rows[i].text, address_parse(rows[i].text, strlen(rows[i].text), &address) == 0);
         assert_row(rows[i].text, (address_vet(&address) != NULL) == rows[i].vetted);
     }
+}
+
+TEST(ipv4_inside_ipv6_is_found)
+{
+    static const struct {
+        const char *outer;
+        const char *inner;
+    } wrapped[] = {{"64:ff9b::5db8:d822", "93.184.216.34"}, {"2002:5db8:d822::1", "93.184.216.34"}};
+    struct address outer;
+    struct address inner;
+    char text[ADDRESS_TEXT_SIZE];
+
+    for (size_t i = 0; i < COUNT(wrapped); i++) {
+        assert_int_equal(address_parse(wrapped[i].outer, strlen(wrapped[i].outer), &outer), 0);
+        assert_true(address_unwrap(&outer, &inner));
+        address_format(&inner, text);
+        assert_string_equal(text, wrapped[i].inner);
+        assert_false(address_unwrap(&inner, &outer));
+    }
+    assert_int_equal(address_parse("2001:db8::1", 11, &outer), 0);
+    assert_false(address_unwrap(&outer, &inner));
 }
 
 TEST(only_full_addresses_are_parsed)
@@ -116,9 +143,8 @@ TEST(a_mapped_address_of_a_socket_is_ipv4)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(special_addresses_are_known),
-        cmocka_unit_test(only_full_addresses_are_parsed),
-        cmocka_unit_test(sockets_carry_them_there_and_back),
+        cmocka_unit_test(special_addresses_are_known),          cmocka_unit_test(ipv4_inside_ipv6_is_found),
+        cmocka_unit_test(only_full_addresses_are_parsed),       cmocka_unit_test(sockets_carry_them_there_and_back),
         cmocka_unit_test(a_mapped_address_of_a_socket_is_ipv4),
     };
 
