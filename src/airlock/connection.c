@@ -376,6 +376,20 @@ static int introduce(struct connection *connection)
     return r < 0 || connection->held.length == 0 ? r : inspect(connection);
 }
 
+/*
+ * What one side sends and the other does not take stays here, in memory that all of the machine's connections share
+ * (tcp_mem): the kernel would let each socket have several MiB of it.
+ */
+static void limit_buffers(struct connection *connection, int fd)
+{
+    int bytes = sandbox_buffer_bytes(connection->sandbox);
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (bytes < SANDBOX_BUFFER_BYTES)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
 void connection_open(struct connection *connection, int fd)
 {
     uv_loop_t *loop = &connection->sandbox->airlock->loop;
@@ -384,6 +398,7 @@ void connection_open(struct connection *connection, int fd)
     connection->fds[SERVER] = fd;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    limit_buffers(connection, fd);
     (void)uv_timer_stop(&connection->timer);
     if (uv_poll_init(loop, &connection->polls[SERVER], fd) < 0) {
         connection_end(connection, true);
@@ -560,6 +575,7 @@ void connection_start(struct sandbox *sandbox, int fd)
     sandbox->connections = connection;
     sandbox->connection_count++;
     sandbox->references++;
+    limit_buffers(connection, fd);
     begin(connection, &to, port);
 }
 

@@ -23,6 +23,9 @@ enum {
     SANDBOX_CONNECTIONS_MAX = 1024,
     SANDBOX_CONNECTS_PER_SECOND = 500,
     SANDBOX_QUESTIONS_MAX = 128,
+    SANDBOX_BUFFER_BYTES = 256 << 10,      /* of each of a connection's sockets, each way; the kernel doubles it */
+    SANDBOX_BUFFER_SMALL_BYTES = 32 << 10, /* when there are more connections than */
+    SANDBOX_BUFFERS_LARGE = 64,
 };
 
 struct airlock {
@@ -90,6 +93,8 @@ _must_use_ int sandbox_plug(struct sandbox *sandbox, const int fds[3], struct er
 void sandbox_set_rules(struct sandbox *sandbox, struct rules *rules);
 void sandbox_remove(struct sandbox *sandbox);
 void sandbox_drop(struct sandbox *sandbox); /* one reference */
+/* What a socket of one more connection may hold of what its other side does not take: the more there are, the less. */
+int sandbox_buffer_bytes(const struct sandbox *sandbox);
 uint64_t sandbox_now_ns(const struct sandbox *sandbox);
 
 /* The verdict on a goal, and its words. */

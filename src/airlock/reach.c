@@ -89,6 +89,8 @@ static void dial(struct connection *connection, const struct address *addresses,
 
     if (r < 0)
         fail(connection, "connecting", -r);
+    else
+        dial_set_receive_bytes(connection->dial, sandbox_buffer_bytes(connection->sandbox));
 }
 
 /* Once more, now with the port: a rule may name a private address for one port only. */

@@ -17,6 +17,11 @@ uint64_t sandbox_now_ns(const struct sandbox *sandbox)
     return uv_now(&sandbox->airlock->loop) * 1000000U;
 }
 
+int sandbox_buffer_bytes(const struct sandbox *sandbox)
+{
+    return sandbox->connection_count <= SANDBOX_BUFFERS_LARGE ? SANDBOX_BUFFER_BYTES : SANDBOX_BUFFER_SMALL_BYTES;
+}
+
 int sandbox_new(struct airlock *airlock, uint64_t id, struct sandbox **ret_sandbox, struct error *err)
 {
     struct sandbox *sandbox = calloc(1, sizeof *sandbox);
@@ -116,6 +121,8 @@ int sandbox_plug(struct sandbox *sandbox, const int fds[3], struct error *err)
     sandbox->tcp_fd = fds[0];
     sandbox->udp_fd = fds[1];
     sandbox->link_fd = fds[2];
+    /* What is accepted inherits it: set later it would not move the window. */
+    (void)setsockopt(sandbox->tcp_fd, SOL_SOCKET, SO_RCVBUF, &(int){SANDBOX_BUFFER_BYTES}, sizeof(int));
     sandbox->is_plugged = true;
     watch(sandbox);
     return 0;

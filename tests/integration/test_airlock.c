@@ -21,7 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { SANDBOX = 5, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
+enum { SANDBOX = 5, FLOOD = 2, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
 
 static const char *airlock_path;
 static uint16_t port;
@@ -43,7 +43,7 @@ static void bring_up(void)
     assert_return_code(ioctl(inside, SIOCSIFFLAGS, &up), errno);
 }
 
-/* Echoes, one connection at a time in a process each. */
+/* Echoes, or sends without an end; one connection at a time in a process each. */
 static pid_t start_server(void)
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -61,8 +61,11 @@ static pid_t start_server(void)
         for (;;) {
             int fd = accept(listener, NULL, NULL);
             if (fork() == 0) {
-                uint8_t piece[65536];
+                static uint8_t piece[65536];
                 (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (recv(fd, piece, 1, MSG_PEEK) == 1 && piece[0] == FLOOD)
+                    while (fd_write_all(fd, piece, sizeof piece) == 0)
+                        continue;
                 for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;)
                     ignore_result(fd_write_all(fd, piece, (size_t)n));
                 _exit(0);
@@ -301,6 +304,71 @@ TEST(limits_hold)
     end(&world);
 }
 
+/*
+ * What waits in the sockets of a process's namespace: received and not read of those connected to `remote_port`, or not
+ * taken by the other side of those connected from `local_port`.
+ */
+static uint64_t queued(pid_t pid, const char *table, unsigned local_port, unsigned remote_port)
+{
+    char path[64];
+    char line[512];
+    uint64_t total = 0;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/net/%s", (int)pid, table);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        unsigned local = 0;
+        unsigned remote = 0;
+        unsigned sent = 0;
+        unsigned received = 0;
+        if (sscanf(line, "%*d: %*[^:]:%x %*[^:]:%x 01 %x:%x", &local, &remote, &sent, &received) != 4)
+            continue;
+        total += remote == remote_port ? received : 0;
+        total += local == local_port ? sent : 0;
+    }
+    (void)fclose(file);
+    return total;
+}
+
+/* A client that reads fast first, so that the kernel lets the buffers grow, and then no more. */
+TEST(what_nobody_reads_is_bounded)
+{
+    enum { STALLED = 50, READ_BYTES = 4 << 20, MOST = 512 << 10 };
+    struct world world = begin();
+    unsigned status = 0;
+    int fds[STALLED];
+    static uint8_t piece[262144];
+    uint64_t before = 0;
+    uint64_t unread = 0;
+    uint64_t unsent = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    for (size_t i = 0; i < STALLED; i++) {
+        fds[i] = ask(&status);
+        assert_int_equal(status, 200);
+        assert_int_equal(send(fds[i], "\2", 1, 0), 1);
+        ssize_t n = 1;
+        for (size_t got = 0; n > 0 && got < READ_BYTES; got += (size_t)n)
+            n = recv(fds[i], piece, sizeof piece, 0);
+        assert_true(n > 0);
+    }
+    for (uint64_t now = 1; now != before;) {
+        before = now;
+        (void)usleep(100000);
+        unread = queued(world.airlock, "tcp", 0, port);
+        unsent = queued(getpid(), "tcp6", WIRE_PROXY_PORT, 0) + queued(getpid(), "tcp", WIRE_PROXY_PORT, 0);
+        now = unread + unsent;
+    }
+    print_message("# %llu KiB wait to be sent, %llu to be read, of %d connections\n", (unsigned long long)unsent >> 10,
+                  (unsigned long long)unread >> 10, STALLED);
+    assert_true(unsent > 0 && unsent < (uint64_t)STALLED * MOST);
+    assert_true(unread > 0 && unread < (uint64_t)STALLED * MOST);
+    for (size_t i = 0; i < STALLED; i++)
+        (void)close(fds[i]);
+    end(&world);
+}
+
 TEST(an_unplugged_sandbox_has_no_network)
 {
     struct world world = begin();
@@ -333,6 +401,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_is_let_through_before_the_first_rules),
         cmocka_unit_test(every_decision_is_told),
         cmocka_unit_test(limits_hold),
+        cmocka_unit_test(what_nobody_reads_is_bounded),
         cmocka_unit_test(an_unplugged_sandbox_has_no_network),
     };
 
