@@ -42,7 +42,6 @@ int sandbox_new(struct airlock *airlock, uint64_t id, struct sandbox **ret_sandb
     sandbox->link_fd = -1;
     sandbox->connections_max = SANDBOX_CONNECTIONS_MAX;
     sandbox->connects_per_second = SANDBOX_CONNECTS_PER_SECOND;
-    sandbox->tokens_milli = (uint64_t)SANDBOX_CONNECTS_PER_SECOND * MILLI;
     (void)uv_timer_init(&airlock->loop, &sandbox->again);
     sandbox->again.data = sandbox;
     sandbox->references = 1;
@@ -86,6 +85,7 @@ void sandbox_remove(struct sandbox *sandbox)
     /* Still needed: a connection that ends tells so. */
     sandbox->references++;
     connections_end(sandbox);
+    decision_tell_lost(sandbox);
     if (sandbox->is_plugged) {
         uv_close((uv_handle_t *)&sandbox->tcp, on_closed);
         uv_close((uv_handle_t *)&sandbox->udp, on_closed);
@@ -139,20 +139,22 @@ void sandbox_set_rules(struct sandbox *sandbox, struct rules *rules)
     watch(sandbox);
 }
 
-/* A token bucket: it holds what a second allows. */
+bool bucket_take(struct bucket *bucket, uint64_t now_ms, uint32_t per_second, uint32_t most)
+{
+    bucket->milli += (now_ms - bucket->counted_ms) * per_second;
+    bucket->counted_ms = now_ms;
+    if (bucket->milli > (uint64_t)most * MILLI)
+        bucket->milli = (uint64_t)most * MILLI;
+    if (bucket->milli < MILLI)
+        return false;
+    bucket->milli -= MILLI;
+    return true;
+}
+
 static bool take_token(struct sandbox *sandbox)
 {
-    uint64_t now_ms = uv_now(&sandbox->airlock->loop);
-    uint64_t most = (uint64_t)sandbox->connects_per_second * MILLI;
-
-    sandbox->tokens_milli += (now_ms - sandbox->tokens_ms) * sandbox->connects_per_second;
-    sandbox->tokens_ms = now_ms;
-    if (sandbox->tokens_milli > most)
-        sandbox->tokens_milli = most;
-    if (sandbox->tokens_milli < MILLI)
-        return false;
-    sandbox->tokens_milli -= MILLI;
-    return true;
+    return bucket_take(&sandbox->connects, uv_now(&sandbox->airlock->loop), sandbox->connects_per_second,
+                       sandbox->connects_per_second);
 }
 
 static void on_again(uv_timer_t *timer)
@@ -193,7 +195,7 @@ static void on_tcp(uv_poll_t *poll, int status, int events)
         }
         int fd = accept4(sandbox->tcp_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
-            sandbox->tokens_milli += MILLI;
+            sandbox->connects.milli += MILLI;
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
                 pause_accepting(sandbox);
             return;

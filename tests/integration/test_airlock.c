@@ -108,6 +108,8 @@ static struct world begin(void)
     assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, client), errno);
     (void)fcntl(keeper[1], F_SETFL, O_NONBLOCK);
     (void)fcntl(client[1], F_SETFL, O_NONBLOCK);
+    /* Room for a few messages only: what is told has to wait now and then. */
+    (void)setsockopt(client[1], SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int));
     world.airlock = start_airlock(keeper[1], client[1]);
     (void)close(keeper[1]);
     (void)close(client[1]);
@@ -183,20 +185,25 @@ static int dial_proxy(void)
     return r;
 }
 
-/* CONNECT to the server: the connection, and the status that was answered. */
-static int ask(unsigned *ret_status)
+/* CONNECT: the connection, and the status that was answered. */
+static int ask_for(const char *target, unsigned *ret_status)
 {
     char text[512] = "";
     int fd = dial_proxy();
 
     assert_true(fd >= 0);
-    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", own_service());
+    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
     /* One that is over a limit may be gone by now. */
     ssize_t n = send(fd, text, (size_t)length, MSG_NOSIGNAL);
     n = n == length ? recv(fd, text, sizeof text - 1, 0) : 0;
     text[n > 0 ? n : 0] = '\0';
     *ret_status = n > 12 ? (unsigned)strtoul(text + 9, NULL, 10) : 0;
     return fd;
+}
+
+static int ask(unsigned *ret_status)
+{
+    return ask_for(own_service(), ret_status);
 }
 
 static bool echoes(int fd)
@@ -272,6 +279,45 @@ TEST(every_decision_is_told)
     assert_int_equal(message.decision.kind, WIRE_DECISION_END);
     assert_int_equal(message.decision.sent_bytes, 3);
     assert_int_equal(message.decision.received_bytes, 3);
+    end(&world);
+}
+
+TEST(refusals_hide_nothing_from_a_client_that_does_not_read)
+{
+    enum { REFUSED = 300, LISTS = 5 };
+    struct world world = begin();
+    struct wire_message list = {.type = WIRE_RULES, .rules = {.sandbox = SANDBOX, .mode = ALLOWLIST}};
+    unsigned status = 0;
+    unsigned ruled = 0;
+    uint64_t refused = 0;
+    unsigned connected = 0;
+    unsigned ended = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    for (int i = 0; i < REFUSED; i++) {
+        (void)close(ask_for("other.test:80", &status));
+        assert_int_equal(status, 403);
+    }
+    int fd = ask(&status);
+    assert_true(status == 200 && echoes(fd));
+    (void)close(fd);
+    for (int i = 0; i < LISTS; i++)
+        assert_int_equal(link_send(world.client_fd, &list, NULL, 0), 0);
+    while (ruled < LISTS || refused < REFUSED || connected == 0 || ended == 0) {
+        struct pollfd ready = {.fd = world.client_fd, .events = POLLIN};
+        struct wire_message message = {0};
+        assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+        assert_int_equal(link_receive(world.client_fd, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, frame, &message, NULL, NULL),
+                         1);
+        ruled += message.type == WIRE_RULED;
+        if (message.type != WIRE_DECISION)
+            continue;
+        refused += message.decision.lost + (strcmp(message.decision.name.text, "other.test") == 0);
+        connected += message.decision.kind == WIRE_DECISION_CONNECT && message.decision.verdict == WIRE_VERDICT_ALLOWED;
+        ended += message.decision.kind == WIRE_DECISION_END;
+    }
+    assert_int_equal(ruled, LISTS);
+    assert_true(connected == 1 && ended == 1);
     end(&world);
 }
 
@@ -400,6 +446,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rules_change_while_connections_are_open),
         cmocka_unit_test(nothing_is_let_through_before_the_first_rules),
         cmocka_unit_test(every_decision_is_told),
+        cmocka_unit_test(refusals_hide_nothing_from_a_client_that_does_not_read),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(what_nobody_reads_is_bounded),
         cmocka_unit_test(an_unplugged_sandbox_has_no_network),
