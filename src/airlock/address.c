@@ -41,6 +41,10 @@ static const struct range ranges6[] = {
     {{0xfe, 0xc0}, 10, "a site-local address"},
     {{0xff}, 8, "a multicast address"},
 };
+static const struct range mapped = {{[10] = 0xff, [11] = 0xff}, 96, ""};
+/* The kernel takes an address of all zeros for its own loopback address. */
+static const struct range loopback4[] = {{{0}, 8, ""}, {{127}, 8, ""}};
+static const struct range loopback6[] = {{{0}, 128, ""}, {{[15] = 1}, 128, ""}};
 /* Addresses that are another way to write an IPv4 address: where it stands. */
 static const struct {
     struct range range;
@@ -95,7 +99,9 @@ const char *address_vet(const struct address *address)
 
 bool address_is_loopback(const struct address *address)
 {
-    return address->family == 4 ? is_in(address->bytes, &ranges4[3]) : is_in(address->bytes, &ranges6[0]);
+    const struct range *ranges = address->family == 4 ? loopback4 : loopback6;
+
+    return find(address->bytes, ranges, 2) != NULL;
 }
 
 int address_parse(const char *text, size_t length, struct address *ret_address)
@@ -113,6 +119,11 @@ int address_parse(const char *text, size_t length, struct address *ret_address)
         address.family = 6;
     else
         return -EINVAL;
+    if (address.family == 6 && is_in(address.bytes, &mapped)) {
+        address.family = 4;
+        memmove(address.bytes, address.bytes + 12, 4);
+        memset(address.bytes + 4, 0, 12);
+    }
     *ret_address = address;
     return 0;
 }

@@ -40,7 +40,7 @@ static const struct {
     {"::1", true},
     {"::7f00:1", true},
     {"::ffff:127.0.0.1", true},
-    {"::ffff:93.184.216.34", true},
+    {"::ffff:93.184.216.34", false}, /* is parsed as what it means */
     {"::ffff:0:93.184.216.34", true},
     {"64:ff9b::7f00:1", true},
     {"64:ff9b::a9fe:a9fe", true},
@@ -121,6 +121,26 @@ TEST(sockets_carry_them_there_and_back)
     }
 }
 
+TEST(all_that_leads_to_loopback_is_known)
+{
+    static const char *const own[] = {"127.0.0.1",        "127.9.9.9",     "0.0.0.0", "0.1.2.3",       "::1",
+                                      "::ffff:127.0.0.1", "::ffff:7f00:1", "::",      "::ffff:0.0.0.0"};
+    static const char *const others[] = {"1.0.0.0", "128.0.0.1", "::2", "1::", "::ffff:1.0.0.0"};
+    struct address address;
+
+    for (size_t i = 0; i < COUNT(own); i++) {
+        assert_int_equal(address_parse(own[i], strlen(own[i]), &address), 0);
+        assert_row(own[i], address_is_loopback(&address));
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        assert_int_equal(address_parse(others[i], strlen(others[i]), &address), 0);
+        assert_row(others[i], !address_is_loopback(&address));
+    }
+    /* As a resolver may say it, which nobody unwraps. */
+    address = (struct address){6, {[10] = 0xff, [11] = 0xff, [12] = 93}};
+    assert_non_null(address_vet(&address));
+}
+
 TEST(a_mapped_address_of_a_socket_is_ipv4)
 {
     struct sockaddr_storage storage = {0};
@@ -143,9 +163,9 @@ TEST(a_mapped_address_of_a_socket_is_ipv4)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(special_addresses_are_known),          cmocka_unit_test(ipv4_inside_ipv6_is_found),
-        cmocka_unit_test(only_full_addresses_are_parsed),       cmocka_unit_test(sockets_carry_them_there_and_back),
-        cmocka_unit_test(a_mapped_address_of_a_socket_is_ipv4),
+        cmocka_unit_test(special_addresses_are_known),         cmocka_unit_test(ipv4_inside_ipv6_is_found),
+        cmocka_unit_test(only_full_addresses_are_parsed),      cmocka_unit_test(sockets_carry_them_there_and_back),
+        cmocka_unit_test(all_that_leads_to_loopback_is_known), cmocka_unit_test(a_mapped_address_of_a_socket_is_ipv4),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
