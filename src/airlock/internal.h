@@ -121,7 +121,7 @@ struct rules_verdict sandbox_judge(const struct sandbox *sandbox, const struct g
 size_t sandbox_vet(const struct sandbox *sandbox, uint16_t port, const struct address *found, size_t count,
                    struct address *ret_addresses, const char **ret_vetted);
 
-/* connection.c: one that was accepted; the descriptor becomes its own. */
+/* arrive.c: one that was accepted; the descriptor becomes its own. */
 void connection_start(struct sandbox *sandbox, int fd);
 /* End those that the rules do not allow, or all. */
 void connections_check(struct sandbox *sandbox);

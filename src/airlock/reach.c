@@ -6,7 +6,7 @@
 
 enum { FORBIDDEN = 403, BAD_GATEWAY = 502, UNAVAILABLE = 503 };
 
-static void tell(struct connection *connection, enum wire_verdict verdict, const char *rule, const char *why)
+void connection_tell(struct connection *connection, enum wire_verdict verdict, const char *rule, const char *why)
 {
     struct decision decision = {.kind = WIRE_DECISION_CONNECT,
                                 .verdict = verdict,
@@ -18,13 +18,19 @@ static void tell(struct connection *connection, enum wire_verdict verdict, const
     decision_tell(connection->sandbox, &decision);
 }
 
+void connection_refuse(struct connection *connection, unsigned status, const char *why)
+{
+    connection_tell(connection, WIRE_VERDICT_DENIED, "", why);
+    connection_turn_away(connection, status, false, why);
+}
+
 static void fail(struct connection *connection, const char *what, int error)
 {
     char why[400];
 
     (void)snprintf(why, sizeof why, "%s:%u can't be reached: %s%s%s", connection->goal.name, connection->goal.port,
                    what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
-    tell(connection, WIRE_VERDICT_FAILED, "", why);
+    connection_tell(connection, WIRE_VERDICT_FAILED, "", why);
     connection_turn_away(connection, BAD_GATEWAY, true, why);
 }
 
@@ -33,8 +39,7 @@ static void deny(struct connection *connection, const char *vetted)
     char why[400];
 
     (void)snprintf(why, sizeof why, "%s leads to %s", connection->goal.name, vetted);
-    tell(connection, WIRE_VERDICT_DENIED, "", why);
-    connection_turn_away(connection, FORBIDDEN, false, why);
+    connection_refuse(connection, FORBIDDEN, why);
 }
 
 static bool is_host(const struct goal *goal)
@@ -82,11 +87,20 @@ static void on_dialled(void *data, int fd)
         deny(connection, vetted);
 }
 
+/* The verdict is told only now: had its name led where it may not, it would have been another. */
 static void dial(struct connection *connection, const struct address *addresses, size_t count)
 {
+    char why[640];
+    struct rules_verdict verdict = sandbox_judge(connection->sandbox, &connection->goal, why, sizeof why);
+
+    if (!verdict.allowed) {
+        connection_refuse(connection, FORBIDDEN, why);
+        return;
+    }
+    connection->is_allowed = true;
+    connection_tell(connection, WIRE_VERDICT_ALLOWED, verdict.rule, why);
     int r = dial_start(&connection->sandbox->airlock->loop, addresses, count, connection->goal.port, on_dialled,
                        connection, &connection->dial);
-
     if (r < 0)
         fail(connection, "connecting", -r);
     else
@@ -141,10 +155,11 @@ static void go_to_name(struct connection *connection)
 
     if (!connection->has_number &&
         names_assign(sandbox->names, connection->goal.name, now_ns, &connection->number) < 0) {
-        connection_turn_away(connection, UNAVAILABLE, true, "this sandbox uses as many names at once as it may");
+        connection_refuse(connection, UNAVAILABLE, "this sandbox uses as many names at once as it may");
         return;
     }
     connection->has_number = true;
+    connection->is_holding = true;
     names_hold(sandbox->names, connection->number);
     if (is_host(&connection->goal)) {
         go_to_host(connection);
@@ -166,13 +181,12 @@ void connection_reach(struct connection *connection)
     char why[640];
     struct rules_verdict verdict = sandbox_judge(connection->sandbox, goal, why, sizeof why);
 
-    tell(connection, verdict.allowed ? WIRE_VERDICT_ALLOWED : WIRE_VERDICT_DENIED, verdict.rule, why);
     if (!verdict.allowed) {
         connection->has_number = false;
+        connection_tell(connection, WIRE_VERDICT_DENIED, verdict.rule, why);
         connection_turn_away(connection, FORBIDDEN, false, why);
         return;
     }
-    connection->is_allowed = true;
     connection->state = CONNECTION_RELAYING;
     guard_init(&connection->guard, connection->sandbox->rules, goal->name, goal->port);
     if (goal->is_address)

@@ -282,6 +282,30 @@ TEST(every_decision_is_told)
     end(&world);
 }
 
+/* What a client that asks wrong, or for an address that stands for nothing, gets is a refusal like any other. */
+TEST(every_refusal_is_told)
+{
+    struct world world = begin();
+    struct sockaddr_in nameless = {.sin_family = AF_INET, .sin_port = htons(80)};
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = dial_proxy();
+    assert_int_equal(send(fd, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n", 31, 0), 31);
+    struct wire_message message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.verdict, WIRE_VERDICT_DENIED);
+    assert_non_null(strstr(message.decision.why.text, "this is a proxy"));
+    (void)close(fd);
+    assert_int_equal(inet_pton(AF_INET, "198.18.77.77", &nameless.sin_addr), 1);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_return_code(connect(fd, (const struct sockaddr *)&nameless, sizeof nameless), errno);
+    message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.verdict, WIRE_VERDICT_DENIED);
+    assert_string_equal(message.decision.name.text, "198.18.77.77");
+    assert_int_equal(message.decision.port, 80);
+    (void)close(fd);
+    end(&world);
+}
+
 TEST(refusals_hide_nothing_from_a_client_that_does_not_read)
 {
     enum { REFUSED = 300, LISTS = 5 };
@@ -446,6 +470,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rules_change_while_connections_are_open),
         cmocka_unit_test(nothing_is_let_through_before_the_first_rules),
         cmocka_unit_test(every_decision_is_told),
+        cmocka_unit_test(every_refusal_is_told),
         cmocka_unit_test(refusals_hide_nothing_from_a_client_that_does_not_read),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(what_nobody_reads_is_bounded),
