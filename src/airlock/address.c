@@ -16,6 +16,7 @@ static const struct range ranges4[] = {
     {{10}, 8, "a private address"},
     {{100, 64}, 10, "an address of the provider's own network"},
     {{127}, 8, "a loopback address"},
+    {{168, 63, 129, 16}, 32, "an address of the provider's, where clouds keep their metadata"},
     {{169, 254}, 16, "a link-local address, where clouds keep their metadata"},
     {{172, 16}, 12, "a private address"},
     {{192, 0, 0}, 24, "an address of protocols"},
@@ -33,11 +34,17 @@ static const struct range ranges6[] = {
     {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, "a private NAT64 address"},
     {{0x01}, 64, "an address that is thrown away"},
     {{0x20, 0x01, 0, 0}, 32, "a Teredo address"},
+    {{0x3f, 0xff}, 20, "an address for documentation"},
+    {{0x5f, 0x00}, 16, "an address of segment routing"},
     {{0xfc}, 7, "a private address"},
     {{0xfe, 0x80}, 10, "a link-local address"},
     {{0xfe, 0xc0}, 10, "a site-local address"},
     {{0xff}, 8, "a multicast address"},
 };
+static const struct range mapped = {{[10] = 0xff, [11] = 0xff}, 96, ""};
+/* The kernel takes an address of all zeros for its own loopback address. */
+static const struct range loopback4[] = {{{0}, 8, ""}, {{127}, 8, ""}};
+static const struct range loopback6[] = {{{0}, 128, ""}, {{[15] = 1}, 128, ""}};
 /* Addresses that are another way to write an IPv4 address: where it stands. */
 static const struct {
     struct range range;
@@ -65,20 +72,36 @@ static const char *find(const uint8_t *bytes, const struct range *ranges, size_t
     return NULL;
 }
 
-const char *address_vet(const struct address *address)
+bool address_unwrap(const struct address *address, struct address *ret_inner)
 {
     if (address->family == 4)
-        return find(address->bytes, ranges4, sizeof ranges4 / sizeof *ranges4);
+        return false;
     for (size_t i = 0; i < sizeof embedding / sizeof *embedding; i++) {
-        if (is_in(address->bytes, &embedding[i].range))
-            return find(address->bytes + embedding[i].offset, ranges4, sizeof ranges4 / sizeof *ranges4);
+        if (!is_in(address->bytes, &embedding[i].range))
+            continue;
+        *ret_inner = (struct address){.family = 4};
+        memcpy(ret_inner->bytes, address->bytes + embedding[i].offset, 4);
+        return true;
     }
+    return false;
+}
+
+const char *address_vet(const struct address *address)
+{
+    struct address inner;
+
+    if (address->family == 4)
+        return find(address->bytes, ranges4, sizeof ranges4 / sizeof *ranges4);
+    if (address_unwrap(address, &inner))
+        return address_vet(&inner);
     return find(address->bytes, ranges6, sizeof ranges6 / sizeof *ranges6);
 }
 
 bool address_is_loopback(const struct address *address)
 {
-    return address->family == 4 ? is_in(address->bytes, &ranges4[3]) : is_in(address->bytes, &ranges6[0]);
+    const struct range *ranges = address->family == 4 ? loopback4 : loopback6;
+
+    return find(address->bytes, ranges, 2) != NULL;
 }
 
 int address_parse(const char *text, size_t length, struct address *ret_address)
@@ -96,6 +119,11 @@ int address_parse(const char *text, size_t length, struct address *ret_address)
         address.family = 6;
     else
         return -EINVAL;
+    if (address.family == 6 && is_in(address.bytes, &mapped)) {
+        address.family = 4;
+        memmove(address.bytes, address.bytes + 12, 4);
+        memset(address.bytes + 4, 0, 12);
+    }
     *ret_address = address;
     return 0;
 }

@@ -17,7 +17,10 @@ struct address {
     uint8_t bytes[16];
 };
 
-/* As it is written in full: four decimal numbers, or what RFC 4291 has. Not 0x7f.1 and its like. 0 or -EINVAL. */
+/*
+ * As it is written in full: four decimal numbers, or what RFC 4291 has. Not 0x7f.1 and its like. ::ffff:a.b.c.d is the
+ * IPv4 address that it means. 0 or -EINVAL.
+ */
 _must_use_ int address_parse(const char *text, size_t length, struct address *ret_address);
 void address_format(const struct address *address, char text[ADDRESS_TEXT_SIZE]);
 bool address_equal(const struct address *a, const struct address *b);
@@ -30,5 +33,8 @@ socklen_t address_to_socket(const struct address *address, uint16_t port, struct
 /* Why nobody is led there ("a private address"), or NULL: it is an ordinary one. */
 const char *address_vet(const struct address *address);
 
-/* This machine itself: no rule can name it. */
+/* A 6to4 or NAT64 address is another way to an IPv4 address: which one? */
+bool address_unwrap(const struct address *address, struct address *ret_inner);
+
+/* This machine itself, or the sandbox, depending on who connects there: no rule can name it. */
 bool address_is_loopback(const struct address *address);

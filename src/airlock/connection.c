@@ -16,9 +16,7 @@
 #include <sys/socket.h>
 
 enum {
-    PORT_DNS = 53,
     PIECE_BYTES = 16384,
-    BEGIN_MS = 30000, /* for a proxy's client to ask, and for a server to be there */
     IDLE_DNS_MS = 10000,
     CLOSING_MS = 60000, /* for a client to hear that its server has gone */
 };
@@ -104,7 +102,7 @@ void connection_end(struct connection *connection, bool reset)
     count_bytes(connection);
     if (connection->is_allowed)
         tell_end(connection);
-    if (connection->has_number && connection->is_allowed)
+    if (connection->is_holding)
         names_drop(sandbox->names, connection->number, sandbox_now_ns(sandbox));
     question_forget(connection->question);
     close_side(connection, CLIENT, reset);
@@ -124,9 +122,15 @@ void connection_set_timer(struct connection *connection, uint64_t ms, uv_timer_c
         (void)uv_timer_start(&connection->timer, callback, ms, 0);
 }
 
-static void expired(uv_timer_t *timer)
+void connection_expired(uv_timer_t *timer)
 {
-    connection_end(timer->data, true);
+    struct connection *connection = timer->data;
+
+    if (connection->state == CONNECTION_RELAYING && connection->fds[SERVER] < 0)
+        connection_tell(connection, WIRE_VERDICT_FAILED, "", "the server took too long");
+    if (connection->why[0] == '\0')
+        (void)snprintf(connection->why, sizeof connection->why, "it took too long");
+    connection_end(connection, true);
 }
 
 static void want(struct connection *connection, size_t side, int events)
@@ -197,15 +201,7 @@ static bool is_over_limit(struct connection *connection)
 
 static void refuse_bytes(struct connection *connection)
 {
-    struct decision decision = {.kind = WIRE_DECISION_CONNECT,
-                                .verdict = WIRE_VERDICT_DENIED,
-                                .name = connection->goal.name,
-                                .port = connection->goal.port,
-                                .rule = "",
-                                .why = connection->guard.why};
-
-    decision_tell(connection->sandbox, &decision);
-    connection_turn_away(connection, 403, false, connection->guard.why);
+    connection_refuse(connection, 403, connection->guard.why);
 }
 
 static void relay(struct connection *connection)
@@ -223,7 +219,7 @@ static void relay(struct connection *connection)
         connection_end(connection, true);
     } else {
         if (connection->down.has_ended)
-            connection_set_timer(connection, CLOSING_MS, expired);
+            connection_set_timer(connection, CLOSING_MS, connection_expired);
         connection_update(connection);
     }
 }
@@ -243,7 +239,7 @@ static void ask_proxy(struct connection *connection)
         connection_consume(connection, used);
     }
     if (outcome == PROXY_BAD) {
-        connection_turn_away(connection, proxy->status, false, proxy->why);
+        connection_refuse(connection, proxy->status, proxy->why);
         return;
     }
     if (outcome == PROXY_MORE) {
@@ -281,6 +277,20 @@ static int introduce(struct connection *connection)
     return r < 0 || connection->held.length == 0 ? r : connection_inspect(connection);
 }
 
+/*
+ * What one side sends and the other does not take stays here, in memory that all of the machine's connections share
+ * (tcp_mem): the kernel would let each socket have several MiB of it.
+ */
+void connection_limit_buffers(struct connection *connection, int fd)
+{
+    int bytes = sandbox_buffer_bytes(connection->sandbox);
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (bytes < SANDBOX_BUFFER_BYTES)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
 void connection_open(struct connection *connection, int fd)
 {
     uv_loop_t *loop = &connection->sandbox->airlock->loop;
@@ -289,6 +299,7 @@ void connection_open(struct connection *connection, int fd)
     connection->fds[SERVER] = fd;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    connection_limit_buffers(connection, fd);
     (void)uv_timer_stop(&connection->timer);
     if (uv_poll_init(loop, &connection->polls[SERVER], fd) < 0) {
         connection_end(connection, true);
@@ -352,7 +363,7 @@ static void answer_dns(struct connection *connection)
             return;
         }
     }
-    connection_set_timer(connection, IDLE_DNS_MS, expired);
+    connection_set_timer(connection, IDLE_DNS_MS, connection_expired);
     connection_update(connection);
 }
 
@@ -392,99 +403,4 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         return;
     }
     pump(connection);
-}
-
-/* Where it wanted to go says where it came in. */
-static void begin(struct connection *connection, const struct address *to, uint16_t port)
-{
-    struct goal *goal = &connection->goal;
-    const char *name = NULL;
-
-    connection_set_timer(connection, BEGIN_MS, expired);
-    goal->port = port;
-    goal->address = *to;
-    address_format(to, goal->name);
-    if (address_is_loopback(to)) {
-        connection->proxy = malloc(sizeof *connection->proxy);
-        if (connection->proxy == NULL) {
-            connection_end(connection, true);
-            return;
-        }
-        proxy_init(connection->proxy);
-        goal->name[0] = '\0';
-    } else if (port == PORT_DNS) {
-        connection->state = CONNECTION_RESOLVING;
-    } else if (names_number(to, &connection->number)) {
-        name = names_find(connection->sandbox->names, connection->number);
-        connection->has_number = name != NULL;
-        if (name == NULL) {
-            connection_turn_away(connection, 403, false, "the address stands for no name (any more); ask for it again");
-            return;
-        }
-        (void)snprintf(goal->name, sizeof goal->name, "%s", name);
-        connection_reach(connection);
-    } else {
-        goal->is_address = true;
-        connection_reach(connection);
-    }
-    connection_update(connection);
-}
-
-void connection_start(struct sandbox *sandbox, int fd)
-{
-    struct connection *connection = calloc(1, sizeof *connection);
-    struct sockaddr_storage local = {0};
-    socklen_t length = sizeof local;
-    struct address to = {0};
-    uint16_t port = 0;
-    int on = 1;
-
-    if (connection == NULL || getsockname(fd, (struct sockaddr *)&local, &length) < 0 ||
-        address_from_socket(&local, &to, &port) < 0 ||
-        uv_poll_init(&sandbox->airlock->loop, &connection->polls[CLIENT], fd) < 0) {
-        free(connection);
-        (void)close(fd);
-        return;
-    }
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connection->sandbox = sandbox;
-    connection->fds[CLIENT] = fd;
-    connection->fds[SERVER] = -1;
-    connection->polls[CLIENT].data = connection;
-    connection->has_poll[CLIENT] = true;
-    (void)uv_timer_init(&sandbox->airlock->loop, &connection->timer);
-    connection->timer.data = connection;
-    connection->handles = 2;
-    connection->held = buf_init(GUARD_HELD_MAX);
-    flow_init(&connection->up);
-    flow_init(&connection->down);
-    connection->next = sandbox->connections;
-    if (connection->next != NULL)
-        connection->next->link = &connection->next;
-    connection->link = &sandbox->connections;
-    sandbox->connections = connection;
-    sandbox->connection_count++;
-    sandbox->references++;
-    begin(connection, &to, port);
-}
-
-void connections_check(struct sandbox *sandbox)
-{
-    struct connection *next;
-
-    for (struct connection *connection = sandbox->connections; connection != NULL; connection = next) {
-        char why[640];
-        next = connection->next;
-        if (connection->state != CONNECTION_RELAYING ||
-            sandbox_judge(sandbox, &connection->goal, why, sizeof why).allowed)
-            continue;
-        (void)snprintf(connection->why, sizeof connection->why, "the rules have changed: %.600s", why);
-        connection_end(connection, true);
-    }
-}
-
-void connections_end(struct sandbox *sandbox)
-{
-    while (sandbox->connections != NULL)
-        connection_end(sandbox->connections, true);
 }

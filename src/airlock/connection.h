@@ -1,8 +1,8 @@
 /*
  * connection: one connection of a sandbox, from accept() to its end.
  *
- * connection.c owns it: descriptors, handles, the relay. reach.c finds out where it may go and gets it there.
- * look.c lets through what its client sends. turn_away.c tells a client why not.
+ * arrive.c makes it. connection.c owns it: descriptors, handles, the relay. reach.c finds out where it may go and gets
+ * it there. look.c lets through what its client sends. turn_away.c tells a client why not.
  */
 #pragma once
 
@@ -42,7 +42,9 @@ struct connection {
     struct goal goal;
     uint32_t number; /* of the goal's name */
     bool has_number;
-    bool is_allowed; /* its end is told */
+    struct address peer; /* of the server, when it is there */
+    bool is_holding;     /* of the name */
+    bool is_allowed;     /* its end is told */
     struct resolver_wait *resolution;
     struct dial *dial;
     struct question_wait *question;
@@ -57,6 +59,8 @@ struct connection {
 void connection_end(struct connection *connection, bool reset);
 /* Nothing more comes from it, or it is not to be reached any more. */
 void connection_leave_server(struct connection *connection);
+void connection_expired(uv_timer_t *timer);
+void connection_limit_buffers(struct connection *connection, int fd);
 void connection_update(struct connection *connection);
 void connection_set_timer(struct connection *connection, uint64_t ms, uv_timer_cb callback);
 /* The server is there: a connected socket, which becomes the connection's. */
@@ -75,6 +79,11 @@ void connection_hear_server(struct connection *connection);
 
 /* reach.c: may it go there, and if so, go. */
 void connection_reach(struct connection *connection);
+void connection_tell(struct connection *connection, enum wire_verdict verdict, const char *rule, const char *why);
+/* Turn it away because it may not, and tell so. */
+void connection_refuse(struct connection *connection, unsigned status, const char *why);
+/* Is the server that its name led to one that the rules let it be led to? NULL, or what it is instead. */
+const char *connection_vet(const struct connection *connection);
 
 /* turn_away.c: `status` is the one of HTTP. The connection may be gone when this returns. */
 void connection_turn_away(struct connection *connection, unsigned status, bool is_failure, const char *why);

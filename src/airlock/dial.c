@@ -22,6 +22,7 @@ struct dial {
     size_t next;
     size_t handles;
     uint16_t port;
+    int receive_bytes; /* 0: as the kernel likes */
     int error;
     uint64_t deadline_ms;
     dial_done *done;
@@ -47,6 +48,11 @@ static void end_attempt(struct attempt *attempt, bool keep_fd)
     uv_close((uv_handle_t *)&attempt->poll, on_closed);
     if (!keep_fd)
         close_fd(&attempt->fd);
+}
+
+void dial_set_receive_bytes(struct dial *dial, int bytes)
+{
+    dial->receive_bytes = bytes;
 }
 
 void dial_cancel(struct dial *dial)
@@ -114,6 +120,8 @@ static int begin_attempt(struct dial *dial)
     attempt->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (attempt->fd < 0)
         return -errno;
+    if (dial->receive_bytes > 0)
+        (void)setsockopt(attempt->fd, SOL_SOCKET, SO_RCVBUF, &dial->receive_bytes, sizeof dial->receive_bytes);
     if (connect(attempt->fd, (const struct sockaddr *)&to, length) < 0 && errno != EINPROGRESS) {
         int r = -errno;
         close_fd(&attempt->fd);

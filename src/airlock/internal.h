@@ -11,6 +11,7 @@
 #include "airlock/flow.h"
 #include "airlock/guard.h"
 #include "airlock/names.h"
+#include "airlock/outbox.h"
 #include "airlock/proxy.h"
 #include "airlock/resolver.h"
 #include "airlock/rules.h"
@@ -23,6 +24,9 @@ enum {
     SANDBOX_CONNECTIONS_MAX = 1024,
     SANDBOX_CONNECTS_PER_SECOND = 500,
     SANDBOX_QUESTIONS_MAX = 128,
+    SANDBOX_BUFFER_BYTES = 256 << 10,      /* of each of a connection's sockets, each way; the kernel doubles it */
+    SANDBOX_BUFFER_SMALL_BYTES = 32 << 10, /* when there are more connections than */
+    SANDBOX_BUFFERS_LARGE = 64,
 };
 
 struct airlock {
@@ -31,7 +35,14 @@ struct airlock {
     uv_poll_t client;
     struct resolver *resolver;
     struct sandbox *sandboxes;
-    uint32_t lost; /* decisions that could not be told */
+    struct outbox outbox;
+    uv_timer_t summary; /* for decisions that could not be told */
+};
+
+/* Tokens, of which one more comes so many times a second. */
+struct bucket {
+    uint64_t milli;
+    uint64_t counted_ms;
 };
 
 struct sandbox {
@@ -56,8 +67,9 @@ struct sandbox {
     uint32_t connects_per_second;
     uint64_t bytes_max; /* 0: any number */
     uint64_t bytes;     /* both ways, of connections that have ended */
-    uint64_t tokens_milli;
-    uint64_t tokens_ms; /* when they were counted */
+    struct bucket connects;
+    struct bucket refusals; /* that are told */
+    uint32_t lost;          /* decisions that could not be told */
 };
 
 /* A name or an address that is to be reached. */
@@ -80,6 +92,9 @@ struct decision {
     uint64_t received_bytes;
 };
 void decision_tell(struct sandbox *sandbox, const struct decision *decision);
+/* How many could not be told, should nothing else say so. */
+void decision_tell_lost(struct sandbox *sandbox);
+void decision_init(struct airlock *airlock);
 
 /* sandbox.c */
 _must_use_ int sandbox_new(struct airlock *airlock, uint64_t id, struct sandbox **ret_sandbox, struct error *err);
@@ -90,6 +105,10 @@ _must_use_ int sandbox_plug(struct sandbox *sandbox, const int fds[3], struct er
 void sandbox_set_rules(struct sandbox *sandbox, struct rules *rules);
 void sandbox_remove(struct sandbox *sandbox);
 void sandbox_drop(struct sandbox *sandbox); /* one reference */
+/* What a socket of one more connection may hold of what its other side does not take: the more there are, the less. */
+int sandbox_buffer_bytes(const struct sandbox *sandbox);
+/* One token, of a bucket that holds `most`. */
+bool bucket_take(struct bucket *bucket, uint64_t now_ms, uint32_t per_second, uint32_t most);
 uint64_t sandbox_now_ns(const struct sandbox *sandbox);
 
 /* The verdict on a goal, and its words. */
@@ -102,7 +121,7 @@ struct rules_verdict sandbox_judge(const struct sandbox *sandbox, const struct g
 size_t sandbox_vet(const struct sandbox *sandbox, uint16_t port, const struct address *found, size_t count,
                    struct address *ret_addresses, const char **ret_vetted);
 
-/* connection.c: one that was accepted; the descriptor becomes its own. */
+/* arrive.c: one that was accepted; the descriptor becomes its own. */
 void connection_start(struct sandbox *sandbox, int fd);
 /* End those that the rules do not allow, or all. */
 void connections_check(struct sandbox *sandbox);

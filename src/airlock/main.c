@@ -85,13 +85,18 @@ static void take_rules(struct airlock *airlock, const struct wire_rules *message
         sandbox->bytes_max = message->bytes_max;
         sandbox_set_rules(sandbox, rules);
     }
-    if (link_send(WIRE_CLIENT_FD, &answer, NULL, 0) < 0)
+    if (outbox_send(&airlock->outbox, message->sandbox, &answer, OUTBOX_ANSWER) < 0)
         leave("answering a list of rules");
 }
 
 static void hear_client(struct airlock *airlock)
 {
     struct wire_message message;
+    /* It does not read what it asks for: neither do we, until it does. */
+    if (!outbox_has_room(&airlock->outbox)) {
+        (void)uv_poll_stop(&airlock->client);
+        return;
+    }
     int r = link_receive(WIRE_CLIENT_FD, WIRE_BY_CLIENT, WIRE_IN_RUNNING, frame, &message, NULL, NULL);
 
     if (r == -EAGAIN)
@@ -143,6 +148,13 @@ static void on_client(uv_poll_t *poll, int status, int events)
     hear_client(poll->data);
 }
 
+static void on_emptied(void *data)
+{
+    struct airlock *airlock = data;
+
+    (void)uv_poll_start(&airlock->client, UV_READABLE, on_client);
+}
+
 static int set_up(struct airlock *airlock, struct error *err)
 {
     static char configuration[CONFIGURATION_MAX + 1];
@@ -153,6 +165,9 @@ static int set_up(struct airlock *airlock, struct error *err)
     if (uv_loop_init(&airlock->loop) < 0 || uv_poll_init(&airlock->loop, &airlock->keeper, WIRE_KEEPER_FD) < 0 ||
         uv_poll_init(&airlock->loop, &airlock->client, WIRE_CLIENT_FD) < 0)
         return error_set(err, ERROR_SYSTEM, 0, "starting the loop");
+    if (outbox_init(&airlock->outbox, &airlock->loop, WIRE_CLIENT_FD, on_emptied, airlock) < 0)
+        return error_set(err, ERROR_SYSTEM, 0, "watching the client's link");
+    decision_init(airlock);
     airlock->keeper.data = airlock;
     airlock->client.data = airlock;
     int r = resolver_new(&airlock->loop, configuration, &airlock->resolver, err);

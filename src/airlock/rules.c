@@ -227,10 +227,12 @@ void rules_explain(const struct rules_verdict *verdict, const char *name, uint16
 {
     static const char *const scopes[RULES_SCOPES] = {"for every sandbox", "of this sandbox's profile",
                                                      "of this sandbox"};
-    char target[NAME_SIZE + 8];
+    char target[NAME_SIZE + 10];
+
+    bool is_ipv6 = strchr(name, ':') != NULL;
 
     if (port != 0)
-        (void)snprintf(target, sizeof target, "%.*s:%u", NAME_MAX_BYTES, name, port);
+        (void)snprintf(target, sizeof target, is_ipv6 ? "[%.*s]:%u" : "%.*s:%u", NAME_MAX_BYTES, name, port);
     else
         (void)snprintf(target, sizeof target, "%.*s", NAME_MAX_BYTES, name);
     switch (verdict->reason) {
@@ -250,6 +252,12 @@ void rules_explain(const struct rules_verdict *verdict, const char *name, uint16
     case RULES_LOCAL:
         (void)snprintf(text, size,
                        "%s is the sandbox itself; a service of the machine around it is reached as " RULES_HOST
+                       ":PORT, when a rule says so",
+                       target);
+        break;
+    case RULES_MACHINE:
+        (void)snprintf(text, size,
+                       "%s is the machine around the sandbox; a service of it is reached as " RULES_HOST
                        ":PORT, when a rule says so",
                        target);
         break;

@@ -26,6 +26,7 @@ enum rules_reason {
     RULES_OPEN,      /* mode full */
     RULES_LOCAL,     /* localhost and the like */
     RULES_NOT_NAMED, /* an address, which only a rule could allow */
+    RULES_MACHINE,   /* an address of this machine: who asks decides that, no list can */
 };
 
 struct rules_verdict {

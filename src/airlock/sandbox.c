@@ -1,4 +1,5 @@
 #include "airlock/internal.h"
+#include "airlock/own.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 
@@ -14,6 +15,11 @@ static void watch(struct sandbox *sandbox);
 uint64_t sandbox_now_ns(const struct sandbox *sandbox)
 {
     return uv_now(&sandbox->airlock->loop) * 1000000U;
+}
+
+int sandbox_buffer_bytes(const struct sandbox *sandbox)
+{
+    return sandbox->connection_count <= SANDBOX_BUFFERS_LARGE ? SANDBOX_BUFFER_BYTES : SANDBOX_BUFFER_SMALL_BYTES;
 }
 
 int sandbox_new(struct airlock *airlock, uint64_t id, struct sandbox **ret_sandbox, struct error *err)
@@ -36,7 +42,6 @@ int sandbox_new(struct airlock *airlock, uint64_t id, struct sandbox **ret_sandb
     sandbox->link_fd = -1;
     sandbox->connections_max = SANDBOX_CONNECTIONS_MAX;
     sandbox->connects_per_second = SANDBOX_CONNECTS_PER_SECOND;
-    sandbox->tokens_milli = (uint64_t)SANDBOX_CONNECTS_PER_SECOND * MILLI;
     (void)uv_timer_init(&airlock->loop, &sandbox->again);
     sandbox->again.data = sandbox;
     sandbox->references = 1;
@@ -80,6 +85,7 @@ void sandbox_remove(struct sandbox *sandbox)
     /* Still needed: a connection that ends tells so. */
     sandbox->references++;
     connections_end(sandbox);
+    decision_tell_lost(sandbox);
     if (sandbox->is_plugged) {
         uv_close((uv_handle_t *)&sandbox->tcp, on_closed);
         uv_close((uv_handle_t *)&sandbox->udp, on_closed);
@@ -115,6 +121,8 @@ int sandbox_plug(struct sandbox *sandbox, const int fds[3], struct error *err)
     sandbox->tcp_fd = fds[0];
     sandbox->udp_fd = fds[1];
     sandbox->link_fd = fds[2];
+    /* What is accepted inherits it: set later it would not move the window. */
+    (void)setsockopt(sandbox->tcp_fd, SOL_SOCKET, SO_RCVBUF, &(int){SANDBOX_BUFFER_BYTES}, sizeof(int));
     sandbox->is_plugged = true;
     watch(sandbox);
     return 0;
@@ -131,20 +139,22 @@ void sandbox_set_rules(struct sandbox *sandbox, struct rules *rules)
     watch(sandbox);
 }
 
-/* A token bucket: it holds what a second allows. */
+bool bucket_take(struct bucket *bucket, uint64_t now_ms, uint32_t per_second, uint32_t most)
+{
+    bucket->milli += (now_ms - bucket->counted_ms) * per_second;
+    bucket->counted_ms = now_ms;
+    if (bucket->milli > (uint64_t)most * MILLI)
+        bucket->milli = (uint64_t)most * MILLI;
+    if (bucket->milli < MILLI)
+        return false;
+    bucket->milli -= MILLI;
+    return true;
+}
+
 static bool take_token(struct sandbox *sandbox)
 {
-    uint64_t now_ms = uv_now(&sandbox->airlock->loop);
-    uint64_t most = (uint64_t)sandbox->connects_per_second * MILLI;
-
-    sandbox->tokens_milli += (now_ms - sandbox->tokens_ms) * sandbox->connects_per_second;
-    sandbox->tokens_ms = now_ms;
-    if (sandbox->tokens_milli > most)
-        sandbox->tokens_milli = most;
-    if (sandbox->tokens_milli < MILLI)
-        return false;
-    sandbox->tokens_milli -= MILLI;
-    return true;
+    return bucket_take(&sandbox->connects, uv_now(&sandbox->airlock->loop), sandbox->connects_per_second,
+                       sandbox->connects_per_second);
 }
 
 static void on_again(uv_timer_t *timer)
@@ -185,7 +195,7 @@ static void on_tcp(uv_poll_t *poll, int status, int events)
         }
         int fd = accept4(sandbox->tcp_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
-            sandbox->tokens_milli += MILLI;
+            sandbox->connects.milli += MILLI;
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
                 pause_accepting(sandbox);
             return;
@@ -219,8 +229,30 @@ struct rules_verdict sandbox_judge(const struct sandbox *sandbox, const struct g
     struct rules_verdict verdict = goal->is_address ? rules_check_address(sandbox->rules, &goal->address, goal->port)
                                                     : rules_check_name(sandbox->rules, goal->name, goal->port);
 
+    if (goal->is_address && verdict.reason != RULES_LOCAL && own_has(&goal->address))
+        verdict = (struct rules_verdict){.reason = RULES_MACHINE, .rule = ""};
     rules_explain(&verdict, goal->name, goal->port, why, size);
     return verdict;
+}
+
+/* Why nobody is led there, or NULL. */
+static const char *vet(const struct sandbox *sandbox, uint16_t port, const struct address *address)
+{
+    struct rules_verdict verdict = rules_check_address(sandbox->rules, address, port);
+
+    if (own_has(address))
+        return "an address of this machine";
+    if (!verdict.allowed && verdict.reason == RULES_MATCHED)
+        return "an address that a rule denies";
+    return verdict.allowed ? NULL : address_vet(address);
+}
+
+static const char *vet_all(const struct sandbox *sandbox, uint16_t port, const struct address *address)
+{
+    const char *what = vet(sandbox, port, address);
+    struct address inner;
+
+    return what == NULL && address_unwrap(address, &inner) ? vet(sandbox, port, &inner) : what;
 }
 
 size_t sandbox_vet(const struct sandbox *sandbox, uint16_t port, const struct address *found, size_t count,
@@ -229,8 +261,8 @@ size_t sandbox_vet(const struct sandbox *sandbox, uint16_t port, const struct ad
     size_t kept = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const char *what = address_vet(&found[i]);
-        if (what == NULL || rules_check_address(sandbox->rules, &found[i], port).allowed)
+        const char *what = vet_all(sandbox, port, &found[i]);
+        if (what == NULL)
             ret_addresses[kept++] = found[i];
         else
             *ret_vetted = what;

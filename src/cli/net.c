@@ -221,7 +221,7 @@ static void take_decision(struct net *net, const struct wire_decision *decision)
 {
     char why[sizeof net->refusals->why];
 
-    net->more += decision->lost;
+    net->lost += decision->lost;
     if (decision->verdict == WIRE_VERDICT_ALLOWED)
         return;
     (void)snprintf(why, sizeof why, "%s", decision->why.text);
@@ -288,6 +288,9 @@ void net_explain(struct net *net)
     }
     if (more > 0)
         (void)fprintf(stderr, "hutch: network: %llu more refusals\n", (unsigned long long)more);
+    /* Most of them were refusals, but that is not known. */
+    if (net->lost > 0)
+        (void)fprintf(stderr, "hutch: network: %llu more decisions\n", (unsigned long long)net->lost);
 }
 
 int net_append_json(struct net *net, struct buf *json)

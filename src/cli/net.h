@@ -30,6 +30,7 @@ struct net {
     struct net_refusal refusals[NET_REFUSALS_MAX];
     size_t refusal_count;
     uint64_t more; /* refusals that are not listed */
+    uint64_t lost; /* decisions that the airlock could not tell */
     bool is_ruled;
     unsigned restarts;
 };

@@ -21,7 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { SANDBOX = 5, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
+enum { SANDBOX = 5, FLOOD = 2, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
 
 static const char *airlock_path;
 static uint16_t port;
@@ -43,7 +43,7 @@ static void bring_up(void)
     assert_return_code(ioctl(inside, SIOCSIFFLAGS, &up), errno);
 }
 
-/* Echoes, one connection at a time in a process each. */
+/* Echoes, or sends without an end; one connection at a time in a process each. */
 static pid_t start_server(void)
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -61,8 +61,11 @@ static pid_t start_server(void)
         for (;;) {
             int fd = accept(listener, NULL, NULL);
             if (fork() == 0) {
-                uint8_t piece[65536];
+                static uint8_t piece[65536];
                 (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (recv(fd, piece, 1, MSG_PEEK) == 1 && piece[0] == FLOOD)
+                    while (fd_write_all(fd, piece, sizeof piece) == 0)
+                        continue;
                 for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;)
                     ignore_result(fd_write_all(fd, piece, (size_t)n));
                 _exit(0);
@@ -105,6 +108,8 @@ static struct world begin(void)
     assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, client), errno);
     (void)fcntl(keeper[1], F_SETFL, O_NONBLOCK);
     (void)fcntl(client[1], F_SETFL, O_NONBLOCK);
+    /* Room for a few messages only: what is told has to wait now and then. */
+    (void)setsockopt(client[1], SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int));
     world.airlock = start_airlock(keeper[1], client[1]);
     (void)close(keeper[1]);
     (void)close(client[1]);
@@ -180,19 +185,25 @@ static int dial_proxy(void)
     return r;
 }
 
-/* CONNECT to the server: the connection, and the status that was answered. */
-static int ask(unsigned *ret_status)
+/* CONNECT: the connection, and the status that was answered. */
+static int ask_for(const char *target, unsigned *ret_status)
 {
     char text[512] = "";
     int fd = dial_proxy();
 
     assert_true(fd >= 0);
-    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", own_service());
-    assert_int_equal(send(fd, text, (size_t)length, 0), length);
-    ssize_t n = recv(fd, text, sizeof text - 1, 0);
+    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
+    /* One that is over a limit may be gone by now. */
+    ssize_t n = send(fd, text, (size_t)length, MSG_NOSIGNAL);
+    n = n == length ? recv(fd, text, sizeof text - 1, 0) : 0;
     text[n > 0 ? n : 0] = '\0';
     *ret_status = n > 12 ? (unsigned)strtoul(text + 9, NULL, 10) : 0;
     return fd;
+}
+
+static int ask(unsigned *ret_status)
+{
+    return ask_for(own_service(), ret_status);
 }
 
 static bool echoes(int fd)
@@ -271,6 +282,69 @@ TEST(every_decision_is_told)
     end(&world);
 }
 
+/* What a client that asks wrong, or for an address that stands for nothing, gets is a refusal like any other. */
+TEST(every_refusal_is_told)
+{
+    struct world world = begin();
+    struct sockaddr_in nameless = {.sin_family = AF_INET, .sin_port = htons(80)};
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = dial_proxy();
+    assert_int_equal(send(fd, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n", 31, 0), 31);
+    struct wire_message message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.verdict, WIRE_VERDICT_DENIED);
+    assert_non_null(strstr(message.decision.why.text, "this is a proxy"));
+    (void)close(fd);
+    assert_int_equal(inet_pton(AF_INET, "198.18.77.77", &nameless.sin_addr), 1);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_return_code(connect(fd, (const struct sockaddr *)&nameless, sizeof nameless), errno);
+    message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.verdict, WIRE_VERDICT_DENIED);
+    assert_string_equal(message.decision.name.text, "198.18.77.77");
+    assert_int_equal(message.decision.port, 80);
+    (void)close(fd);
+    end(&world);
+}
+
+TEST(refusals_hide_nothing_from_a_client_that_does_not_read)
+{
+    enum { REFUSED = 300, LISTS = 5 };
+    struct world world = begin();
+    struct wire_message list = {.type = WIRE_RULES, .rules = {.sandbox = SANDBOX, .mode = ALLOWLIST}};
+    unsigned status = 0;
+    unsigned ruled = 0;
+    uint64_t refused = 0;
+    unsigned connected = 0;
+    unsigned ended = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    for (int i = 0; i < REFUSED; i++) {
+        (void)close(ask_for("other.test:80", &status));
+        assert_int_equal(status, 403);
+    }
+    int fd = ask(&status);
+    assert_true(status == 200 && echoes(fd));
+    (void)close(fd);
+    for (int i = 0; i < LISTS; i++)
+        assert_int_equal(link_send(world.client_fd, &list, NULL, 0), 0);
+    while (ruled < LISTS || refused < REFUSED || connected == 0 || ended == 0) {
+        struct pollfd ready = {.fd = world.client_fd, .events = POLLIN};
+        struct wire_message message = {0};
+        assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+        assert_int_equal(link_receive(world.client_fd, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, frame, &message, NULL, NULL),
+                         1);
+        ruled += message.type == WIRE_RULED;
+        if (message.type != WIRE_DECISION)
+            continue;
+        refused += message.decision.lost + (strcmp(message.decision.name.text, "other.test") == 0);
+        connected += message.decision.kind == WIRE_DECISION_CONNECT && message.decision.verdict == WIRE_VERDICT_ALLOWED;
+        ended += message.decision.kind == WIRE_DECISION_END;
+    }
+    assert_int_equal(ruled, LISTS);
+    assert_true(connected == 1 && ended == 1);
+    end(&world);
+}
+
 TEST(limits_hold)
 {
     struct world world = begin();
@@ -297,6 +371,71 @@ TEST(limits_hold)
     }
     assert_true(n <= 0);
     (void)close(fds[0]);
+    end(&world);
+}
+
+/*
+ * What waits in the sockets of a process's namespace: received and not read of those connected to `remote_port`, or not
+ * taken by the other side of those connected from `local_port`.
+ */
+static uint64_t queued(pid_t pid, const char *table, unsigned local_port, unsigned remote_port)
+{
+    char path[64];
+    char line[512];
+    uint64_t total = 0;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/net/%s", (int)pid, table);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        unsigned local = 0;
+        unsigned remote = 0;
+        unsigned sent = 0;
+        unsigned received = 0;
+        if (sscanf(line, "%*d: %*[^:]:%x %*[^:]:%x 01 %x:%x", &local, &remote, &sent, &received) != 4)
+            continue;
+        total += remote == remote_port ? received : 0;
+        total += local == local_port ? sent : 0;
+    }
+    (void)fclose(file);
+    return total;
+}
+
+/* A client that reads fast first, so that the kernel lets the buffers grow, and then no more. */
+TEST(what_nobody_reads_is_bounded)
+{
+    enum { STALLED = 50, READ_BYTES = 4 << 20, MOST = 512 << 10 };
+    struct world world = begin();
+    unsigned status = 0;
+    int fds[STALLED];
+    static uint8_t piece[262144];
+    uint64_t before = 0;
+    uint64_t unread = 0;
+    uint64_t unsent = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    for (size_t i = 0; i < STALLED; i++) {
+        fds[i] = ask(&status);
+        assert_int_equal(status, 200);
+        assert_int_equal(send(fds[i], "\2", 1, 0), 1);
+        ssize_t n = 1;
+        for (size_t got = 0; n > 0 && got < READ_BYTES; got += (size_t)n)
+            n = recv(fds[i], piece, sizeof piece, 0);
+        assert_true(n > 0);
+    }
+    for (uint64_t now = 1; now != before;) {
+        before = now;
+        (void)usleep(100000);
+        unread = queued(world.airlock, "tcp", 0, port);
+        unsent = queued(getpid(), "tcp6", WIRE_PROXY_PORT, 0) + queued(getpid(), "tcp", WIRE_PROXY_PORT, 0);
+        now = unread + unsent;
+    }
+    print_message("# %llu KiB wait to be sent, %llu to be read, of %d connections\n", (unsigned long long)unsent >> 10,
+                  (unsigned long long)unread >> 10, STALLED);
+    assert_true(unsent > 0 && unsent < (uint64_t)STALLED * MOST);
+    assert_true(unread > 0 && unread < (uint64_t)STALLED * MOST);
+    for (size_t i = 0; i < STALLED; i++)
+        (void)close(fds[i]);
     end(&world);
 }
 
@@ -331,7 +470,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(rules_change_while_connections_are_open),
         cmocka_unit_test(nothing_is_let_through_before_the_first_rules),
         cmocka_unit_test(every_decision_is_told),
+        cmocka_unit_test(every_refusal_is_told),
+        cmocka_unit_test(refusals_hide_nothing_from_a_client_that_does_not_read),
         cmocka_unit_test(limits_hold),
+        cmocka_unit_test(what_nobody_reads_is_bounded),
         cmocka_unit_test(an_unplugged_sandbox_has_no_network),
     };
 

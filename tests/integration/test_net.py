@@ -247,6 +247,26 @@ def names_that_lead_inside() -> None:
 
 
 @case
+def names_that_lead_to_the_machine() -> None:
+    """neither a name nor a rule for an address leads to a service on all addresses of this machine"""
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as server:
+        port = server.getsockname()[1]
+        for name in ("own.test", "own6.test", "second.test", "wrapped.test"):
+            outcome = run(f"--net=allow={name}", "--", *DIRECT, f"http://{name}:{port}/")
+            check(outcome.status != 0, f"{name} worked")
+            contains(name, outcome.err, f"{name} leads to an address of this machine")
+        for address in (upstream.HOST, upstream.SECOND, f"[{upstream.HOST6}]"):
+            outcome = run(f"--net=allow={address}:{port}", "--", *DIRECT, "-w", "%{http_code}", f"http://{address}:{port}/")
+            works(address, outcome, "403", "is the machine around the sandbox")
+        server.settimeout(0)
+        try:
+            server.accept()
+            check(False, "a connection came")
+        except BlockingIOError:
+            pass
+
+
+@case
 def what_is_visible_must_agree() -> None:
     """another Host, another SNI, another name behind CONNECT are refused"""
     host = run(ALLOWED, "--", *DIRECT, "-w", "%{http_code}", "-H", "Host: other.test", "http://allowed.test/")
@@ -458,9 +478,10 @@ except OSError:
 """
     sandbox = start(ALLOWED, "--", "python3", "-c", code)
     harness.wait_ready(sandbox)
-    for pid in airlocks():
+    killed = airlocks()
+    for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    eventually("it has ended", lambda: not airlocks())
+    eventually("it has ended", lambda: not set(killed) & set(airlocks()))
     outcome = harness.finish(sandbox, b"\n")
     check(outcome.lines[0] in ("0", "reset"), f"the old connection lives: {outcome.lines}")
     equal("afterwards", outcome.lines[1:], ["welcome", "denied"])
@@ -509,6 +530,7 @@ def in_world() -> int:
                 "ip link set lo up",
                 f"ip link add near type veth peer name far netns {world.pid}",
                 f"ip addr add {upstream.HOST}/24 dev near",
+                f"ip addr add {upstream.SECOND}/24 dev near",
                 f"ip addr add {upstream.HOST6}/64 dev near nodad",
                 "sysctl -qw net.ipv6.conf.near.accept_dad=0",
                 "ip link set near up",

@@ -21,6 +21,7 @@ import time
 
 HOST = "203.0.113.1"
 HOST6 = "2001:db8:1::1"
+SECOND = "203.0.113.2"
 SERVER = "203.0.113.10"
 SERVER6 = "2001:db8:1::10"
 RESOLVER = "203.0.113.53"
@@ -40,6 +41,10 @@ RECORDS = {
     "private.test": {A: [PRIVATE]},
     "loop.test": {A: ["127.0.0.1"], AAAA: ["::1"]},
     "mapped.test": {AAAA: ["::ffff:127.0.0.1"]},
+    "own.test": {A: [HOST]},
+    "own6.test": {AAAA: [HOST6]},
+    "second.test": {A: [SECOND]},
+    "wrapped.test": {AAAA: ["64:ff9b::cb00:7102"]},
     "metadata.test": {A: ["169.254.169.254"]},
     "mixed.test": {A: ["127.0.0.1", SERVER]},
     "many.test": {A: [SERVER] * 1000},

@@ -28,6 +28,9 @@ static const char *const allowed[] = {"Example.COM.",
                                       "[2001:db8::5]:443",
                                       "2001:db8::6",
                                       "127.0.0.1",
+                                      "0.0.0.0",
+                                      "[::ffff:127.0.0.1]:80",
+                                      "::",
                                       NULL};
 static const char *const denied[] = {"bad.pkg.test", "example.com:25", NULL};
 
@@ -81,8 +84,9 @@ TEST(addresses_need_a_rule_that_names_them)
         uint16_t port;
         bool allowed;
     } list[] = {
-        {"203.0.113.7", 1, true},   {"203.0.113.8", 22, true},  {"203.0.113.8", 23, false}, {"203.0.113.9", 1, false},
-        {"2001:db8::5", 443, true}, {"2001:db8::5", 80, false}, {"2001:db8::6", 80, true},  {"127.0.0.1", 80, false},
+        {"203.0.113.7", 1, true},   {"203.0.113.8", 22, true},  {"203.0.113.8", 23, false},   {"203.0.113.9", 1, false},
+        {"2001:db8::5", 443, true}, {"2001:db8::5", 80, false}, {"2001:db8::6", 80, true},    {"127.0.0.1", 80, false},
+        {"0.0.0.0", 80, false},     {"::", 80, false},          {"::ffff:7f00:1", 80, false},
     };
     struct rules *rules = make(RULES_ALLOWLIST, allowed, denied);
     struct rules *full = make(RULES_FULL, allowed, NULL);
@@ -197,6 +201,13 @@ TEST(a_verdict_is_explained_in_words)
     rules_explain(&verdict, "other.test", 443, text, sizeof text);
     assert_string_equal(text,
                         "other.test:443 is not allowed: no rule names it; the rule 'other.test:443' would allow it");
+    struct address address = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 9}};
+    struct error err = {0};
+    verdict = rules_check_address(rules, &address, 443);
+    rules_explain(&verdict, "2001:db8::9", 443, text, sizeof text);
+    assert_non_null(strstr(text, "the rule '[2001:db8::9]:443' would allow it"));
+    assert_int_equal(rules_add(rules, RULES_ALLOW, RULES_OF_SANDBOX, "[2001:db8::9]:443", &err), 0);
+    assert_true(rules_check_address(rules, &address, 443).allowed);
     verdict = rules_check_name(rules, "bad.pkg.test", 0);
     rules_explain(&verdict, "bad.pkg.test", 0, text, sizeof text);
     assert_string_equal(text, "bad.pkg.test is denied by the rule 'bad.pkg.test' for every sandbox");
