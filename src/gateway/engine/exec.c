@@ -273,10 +273,8 @@ static void start_is_recorded(struct record *record, int status)
     if (status == 0)
         event_publish(exec->engine, EVENT_EXEC_STARTED, NULL, exec, 0);
     if (status < 0) {
-        exec->is_unrecorded = true;
-        exec_kill(exec);
         (void)error_set(&err, ERROR_SYSTEM, -status, "recording an exec");
-        exec_tell(exec);
+        exec_give_up(exec);
     }
     if (record->exec_done != NULL)
         record->exec_done(record->data, exec, status < 0 ? &err : NULL);
@@ -337,9 +335,8 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
     exec_feed(exec);
     r = record_start(exec, settings, started, data, err);
     if (r < 0) {
-        exec->is_unrecorded = true;
         exec->wants_forgetting = true;
-        exec_kill(exec);
+        exec_give_up(exec);
         return r;
     }
     *ret_exec = exec;
@@ -398,10 +395,10 @@ int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, stru
 
 void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data)
 {
-    if (exec_take(exec, stream, data) < 0) {
-        exec->is_unrecorded = true;
-        exec_kill(exec);
-    }
+    if (exec->is_unrecorded)
+        exec_acknowledge(exec);
+    else if (exec_take(exec, stream, data) < 0)
+        exec_give_up(exec);
 }
 
 void exec_abandon(struct exec *exec)

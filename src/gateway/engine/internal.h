@@ -138,6 +138,7 @@ struct exec {
     struct exec *older;      /* of the engine's, all that are kept */
     struct exec *newer;
     struct exec *ended_next; /* of those that have ended, in that order */
+    struct exec *waiting_next;
     uint32_t refs;
     char id[ENGINE_ID_SIZE];
     char sandbox_id[ENGINE_ID_SIZE];
@@ -151,9 +152,10 @@ struct exec {
     bool has_terminal;
     bool is_attached;
     bool is_recorded;
-    bool is_counting; /* it waits to hear whether memory ran out */
-    bool is_output_recording;
-    bool is_spooling; /* its output goes to the spool. If not, but there is one: that is being recorded */
+    bool is_counting;         /* it waits to hear whether memory ran out */
+    bool is_output_recording; /* or its end */
+    bool is_waiting;          /* for room in the recorder */
+    bool is_spooling;         /* its output goes to the spool. If not, but there is one: that is being recorded */
     bool is_spool_refused;
     bool is_end_due;    /* it has ended, which is recorded after its output */
     bool is_unrecorded; /* recording failed: nobody can be told how it ended */
@@ -202,6 +204,7 @@ struct record {
     exec_done exec_done;
     void *data;
     uint64_t seq;
+    uint64_t from; /* seq, as `stored` was before */
     bool is_spool;
 };
 
@@ -231,6 +234,8 @@ struct engine {
     struct exec *exec_newest;
     struct exec *ended_first;
     struct exec **ended_end;
+    struct exec *waiting_first; /* of those whose output or end the recorder has no room for */
+    struct exec **waiting_end;
     uint64_t result_bytes;
     uint32_t last_number;
     uint64_t last_order;
@@ -254,6 +259,7 @@ struct engine {
     void *closed_data;
     uv_timer_t tick;
     uv_timer_t pool_timer;
+    uv_timer_t again; /* runs while somebody waits */
     struct pool_class pool[POOL_CLASSES_MAX];
     size_t pool_count;
     uint32_t pool_failures;
@@ -357,6 +363,8 @@ void exec_end_half_alive(struct sandbox *sandbox);
 void exec_record_output(struct exec *exec);
 void exec_record_end(struct exec *exec);
 void exec_check_pace(struct exec *exec);
+void exec_give_up(struct exec *exec); /* it can't be recorded */
+void exec_abandon_waiting(struct engine *engine);
 
 /* exec_output.c */
 _must_use_ int exec_take(struct exec *exec, size_t stream, struct wire_bytes data);

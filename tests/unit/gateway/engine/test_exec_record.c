@@ -203,6 +203,140 @@ TEST(a_spool_survives_an_engine_that_closes)
     assert_int_equal(stream.f.spools_removed, 0);
 }
 
+static void hear_acks(struct stream *stream)
+{
+    while (hears(&stream->f, stream->f.guest, WIRE_ACK))
+        stream->acked = stream->f.message.ack.stdout_offset;
+}
+
+/* Too much waits: init keeps what it said, and it is recorded without a gap when there is room. */
+static void refuse_for_a_while(int status, bool is_full)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    stream.f.output_status = status;
+    stream.f.is_full = is_full;
+    print(&stream, 3);
+    pass(&stream.f);
+    assert_int_equal(stream.acked, 0);
+    assert_int_equal(stream.f.stored_next, 0);
+    assert_int_equal(stream.f.outputs > 1, !is_full);
+    assert_false(stream.exec->is_unrecorded || stream.exec->is_killed);
+    stream.f.output_status = 0;
+    stream.f.is_full = false;
+    pass(&stream.f);
+    hear_acks(&stream);
+    assert_int_equal(stream.acked, stream.sent);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    print(&stream, 2);
+    end_stream(&stream);
+    assert_int_equal(stream.f.gaps, 0);
+    tear_down(&stream.f);
+}
+
+TEST(what_is_refused_is_given_again)
+{
+    refuse_for_a_while(-ENOBUFS, false);
+}
+
+TEST(what_there_is_no_room_for_is_not_given)
+{
+    refuse_for_a_while(0, true);
+}
+
+TEST(an_end_that_is_refused_is_given_again)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream.channel, .stdout_offset = stream.sent, .stdout_total = stream.sent}};
+    stream.f.output_status = -ENOBUFS;
+    say(&stream.f, stream.f.guest, &end);
+    pass(&stream.f);
+    assert_true(stream.exec->state == EXEC_ENDING && stream.f.outputs + stream.f.end_tries > 1);
+    assert_int_equal(stream.f.spools, 1);
+    stream.f.output_status = 0;
+    pass(&stream.f);
+    assert_int_equal(stream.f.ends, 1);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.gaps, 0);
+    assert_int_equal(stream.f.spools_removed, 1);
+    tear_down(&stream.f);
+}
+
+/* An engine that closes leaves it to the next one. */
+TEST(what_waits_when_the_engine_closes)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    stream.f.is_full = true;
+    print(&stream, 1);
+    tear_down(&stream.f);
+    assert_int_equal(stream.f.outputs, 0);
+}
+
+/* It is killed, and init gets rid of whatever it still has to say, so that it can tell the end. */
+TEST(what_cannot_be_recorded_is_killed_and_ends)
+{
+    static const uint8_t data[FRAME];
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    exec_check_pace(stream.exec);
+    stream.f.output_status = -EIO;
+    stream.f.spool_status = -EIO;
+    for (size_t i = 0; i < FRAMES; i++) {
+        struct wire_message output = {.type = WIRE_STDOUT, .stdout_data = {stream.channel, stream.sent, {data, FRAME}}};
+        say(&stream.f, stream.f.guest, &output);
+        stream.sent += FRAME;
+        turn(&stream.f);
+        while (link_receive(stream.f.guest, WIRE_BY_CLIENT, WIRE_IN_RUNNING, stream.f.frame, &stream.f.message, NULL,
+                            NULL) == 1)
+            stream.acked = stream.f.message.type == WIRE_ACK ? stream.f.message.ack.stdout_offset : stream.acked;
+        assert_true(stream.sent - stream.acked <= WIRE_WINDOW - FRAME);
+    }
+    assert_true(stream.exec->is_unrecorded && stream.exec->is_killed);
+    assert_int_equal(stream.f.spools_removed, 1);
+    stream.f.output_status = 0;
+    uint64_t stored = stream.f.stored_next;
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream.channel, .stdout_offset = stream.sent, .stdout_total = stream.sent}};
+    say(&stream.f, stream.f.guest, &end);
+    assert_int_equal(stream.f.ends, 1);
+    assert_int_equal(stream.f.stored_next, stored);
+    tear_down(&stream.f);
+}
+
+/* A spool is not ended while it is written to. */
+TEST(the_end_waits_for_what_is_under_way)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    stream.f.is_stuck = true;
+    print(&stream, 1);
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream.channel, .stdout_offset = stream.sent, .stdout_total = stream.sent}};
+    say(&stream.f, stream.f.guest, &end);
+    assert_int_equal(stream.f.waiting_count, 1);
+    assert_int_equal(stream.f.spools, 1);
+    stream.f.is_stuck = false;
+    turn(&stream.f);
+    assert_int_equal(stream.f.ends, 1);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.spools_removed, 1);
+    tear_down(&stream.f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +348,12 @@ int main(void)
         cmocka_unit_test(a_spool_that_breaks_late),
         cmocka_unit_test(what_is_collected_is_not_spooled),
         cmocka_unit_test(a_spool_survives_an_engine_that_closes),
+        cmocka_unit_test(what_is_refused_is_given_again),
+        cmocka_unit_test(what_there_is_no_room_for_is_not_given),
+        cmocka_unit_test(an_end_that_is_refused_is_given_again),
+        cmocka_unit_test(what_waits_when_the_engine_closes),
+        cmocka_unit_test(what_cannot_be_recorded_is_killed_and_ends),
+        cmocka_unit_test(the_end_waits_for_what_is_under_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
