@@ -186,6 +186,7 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
     engine->recorder = options->recorder;
     engine->ended_end = &engine->ended_first;
     engine->waiting_end = &engine->waiting_first;
+    budget_init(&engine->budget, options->ring_bytes_max);
     engine->keeper.frame = engine->frame;
     engine->keeper.owner = engine;
     engine->keeper.heard = keeper_heard;

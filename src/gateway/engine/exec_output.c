@@ -75,6 +75,7 @@ static void free_follower(struct exec_follower *follower)
         at = &(*at)->next;
     *at = follower->next;
     free(follower);
+    exec_give_back(exec);
     if (!exec->engine->is_closing && exec->followers == NULL && exec->is_attached)
         exec_kill(exec);
     if (exec->is_held)
@@ -137,6 +138,9 @@ int exec_follow(struct exec *exec, const struct exec_follow_options *options, ex
     /* What is not there any more can't hold anything up. */
     if (follower->seq < exec->ring.first)
         follower->seq = exec->ring.first;
+    /* It may be forgotten meanwhile, and is there all the same. */
+    if (exec->state == EXEC_ENDED && exec->followers == NULL)
+        exec->share = budget_note(&exec->engine->budget, ring_size(&exec->ring));
     exec->followers = follower;
     exec->refs++;
     *ret_follower = follower;

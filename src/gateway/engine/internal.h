@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "gateway/engine/budget.h"
 #include "gateway/engine/events.h"
 #include "gateway/engine/exec.h"
 #include "gateway/engine/files.h"
@@ -177,9 +178,10 @@ struct exec {
     uint64_t ended_at;
     struct guest_channel channel;
     struct ring ring;
-    uint64_t recorded;  /* seq */
-    uint64_t recording; /* seq up to which the recorder was asked, one way or the other */
-    uint64_t stored;    /* seq up to which it was asked but for the spool */
+    struct budget_share share; /* of the memory for rings: until it has ended and nobody reads it */
+    uint64_t recorded;         /* seq */
+    uint64_t recording;        /* seq up to which the recorder was asked, one way or the other */
+    uint64_t stored;           /* seq up to which it was asked but for the spool */
     uint64_t seq_at_tick;
     struct recorder_spool *spool;
     uint64_t recorded_offsets[EXEC_STREAMS];
@@ -237,6 +239,7 @@ struct engine {
     struct exec *waiting_first; /* of those whose output or end the recorder has no room for */
     struct exec **waiting_end;
     uint64_t result_bytes;
+    struct budget budget; /* of what has not ended */
     uint32_t last_number;
     uint64_t last_order;
     uint32_t live;
@@ -332,7 +335,6 @@ void request_fail_all(struct sandbox *sandbox, const struct error *err);
 void sandbox_exec_ended(struct sandbox *sandbox); /* perhaps it was the last that a stop waits for */
 
 /* exec.c */
-struct exec *exec_new(struct sandbox *sandbox, const struct exec_settings *settings, struct error *err);
 void exec_unref(struct exec *exec);
 void exec_add(struct sandbox *sandbox, struct exec *exec);
 void exec_leave(struct exec *exec);  /* it has nothing to do with its sandbox any more */
@@ -343,6 +345,7 @@ void exec_hold_time(struct exec *exec, bool is_paused);
 void exec_send_kill(struct exec *exec);
 void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data);
 void exec_abandon(struct exec *exec);
+void exec_give_back(struct exec *exec); /* its share, when nobody needs it */
 
 /* exec_control.c */
 void exec_feed(struct exec *exec);

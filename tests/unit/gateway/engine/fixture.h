@@ -35,7 +35,8 @@ struct fixture {
     struct error err;
     enum sandbox_state recorded_state;
     enum sandbox_reason recorded_reason;
-    int output_status; /* what output() and end() are answered with */
+    uint64_t recorded_caps[EXEC_STREAMS]; /* of the exec that was started last */
+    int output_status;                    /* what output() and end() are answered with */
     bool is_full;
     bool is_stuck;  /* nothing is answered */
     size_t outputs; /* calls */
@@ -98,8 +99,11 @@ static inline void record_a_sandbox(void *context, const struct recorder_sandbox
 
 static inline void record_an_exec(void *context, const struct recorder_exec *what, recorder_done done, void *request)
 {
-    (void)what;
-    wait_for_answer(context, done, request);
+    struct fixture *f = context;
+
+    f->recorded_caps[0] = what->settings->stdout_cap;
+    f->recorded_caps[1] = what->settings->stderr_cap;
+    wait_for_answer(f, done, request);
 }
 
 static inline void note_pieces(struct fixture *f, const struct recorder_output *pieces, size_t count)

@@ -337,6 +337,61 @@ TEST(the_end_waits_for_what_is_under_way)
     tear_down(&stream.f);
 }
 
+static int start_with(struct fixture *f, struct sandbox *sandbox, enum exec_mode mode, uint64_t cap, struct exec **exec)
+{
+    struct exec_settings settings = {.shell = "x", .mode = mode, .stdout_cap = cap};
+    int r = exec_start(sandbox, &settings, NULL, NULL, exec, &f->err);
+
+    if (r == 0)
+        assert_true(hears(f, f->guest, WIRE_EXEC));
+    return r;
+}
+
+static void end_of(struct fixture *f, const struct exec *exec)
+{
+    struct wire_message end = {.type = WIRE_EXIT, .exit = {.channel = exec->channel.id}};
+
+    say(f, f->guest, &end);
+    assert_true(hears(f, f->guest, WIRE_RELEASE));
+}
+
+static void no_news(void *data, struct exec_follower *follower)
+{
+    (void)data;
+    (void)follower;
+}
+
+/* Memory for output is shared out; what an exec was given is what is recorded and what init is told. */
+TEST(memory_for_output_has_an_end)
+{
+    struct exec *execs[3];
+    struct exec *another;
+    struct exec_follower *follower;
+    struct fixture f;
+
+    set_up(&f);
+    budget_init(&f.engine->budget, 9 << 20); /* the least for three, and 3 MiB */
+    struct sandbox *sandbox = make(&f);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 64 << 20, &execs[0]), 0);
+    assert_int_equal(execs[0]->ring.cap, EXEC_STREAM_CAP_MIN + (3 << 18));
+    assert_int_equal(f.recorded_caps[0], execs[0]->ring.cap);
+    assert_int_equal(start_with(&f, sandbox, EXEC_COLLECT, 63 << 20, &execs[1]), 0);
+    assert_int_equal(f.recorded_caps[0] + f.recorded_caps[1], execs[1]->ring.cap);
+    assert_int_equal(f.recorded_caps[0], f.message.exec.stdout_cap);
+    assert_int_equal(f.recorded_caps[1], f.message.exec.stderr_cap);
+    assert_true(f.recorded_caps[1] > 0 && f.recorded_caps[1] < 1 << 20);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &execs[2]), 0);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &another), -EAGAIN);
+    assert_int_equal(f.err.code, ERROR_LIMIT);
+
+    assert_int_equal(exec_follow(execs[2], &(struct exec_follow_options){0}, no_news, NULL, &follower, &f.err), 0);
+    end_of(&f, execs[2]);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &another), -EAGAIN);
+    exec_follower_free(follower);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &another), 0);
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +409,7 @@ int main(void)
         cmocka_unit_test(what_waits_when_the_engine_closes),
         cmocka_unit_test(what_cannot_be_recorded_is_killed_and_ends),
         cmocka_unit_test(the_end_waits_for_what_is_under_way),
+        cmocka_unit_test(memory_for_output_has_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
