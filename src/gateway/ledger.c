@@ -518,6 +518,11 @@ int ledger_know_exec(struct ledger *ledger, const char *id, const char *sandbox,
     return know(ledger, id, sandbox, owner) != NULL ? 0 : -ENOMEM;
 }
 
+void ledger_forget_exec(struct ledger *ledger, const char *id)
+{
+    forget(ledger, id);
+}
+
 const struct seal *ledger_seal(const struct ledger *ledger)
 {
     return ledger->seal;
