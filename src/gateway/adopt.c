@@ -1,6 +1,7 @@
 /*
  * Rows live only as long as the callback that brings them, and each sandbox needs several questions one after the
  * other: so the ids are collected first, and then dealt with one by one. ask() runs the loop until the answer is there.
+ * One exec's output is read at a time, so that adopting takes little more memory than running did.
  */
 #include "gateway/adopt.h"
 
@@ -29,7 +30,8 @@ struct pending {
     const char *id;
     struct recorded_exec recorded;
     struct store_output_end end;
-    struct buf output;
+    struct buf output; /* without gaps, up to `next` */
+    uint64_t next;     /* position */
     struct exec_piece *pieces;
     size_t piece_count;
     size_t piece_room;
@@ -38,8 +40,6 @@ struct pending {
 /* One question to the store, and what is done with its answer. */
 struct question {
     struct adoption *adoption;
-    struct pending *execs; /* of the sandbox */
-    size_t exec_count;
     struct pending *exec;
     bool is_answered;
     int result;
@@ -180,25 +180,29 @@ static int adopt_exec(struct adoption *adoption, struct sandbox *sandbox, const 
     int r = exec->recorded.root == NULL
                 ? -EINVAL
                 : ledger_know_exec(adoption->ledger, exec->id, sandbox_id, exec->recorded.owner);
-    if (r == 0)
-        r = exec_adopt(sandbox, &what, &adopted, &err);
+    if (r < 0)
+        return r;
+    r = exec_adopt(sandbox, &what, &adopted, &err);
+    if (r < 0)
+        ledger_forget_exec(adoption->ledger, exec->id);
     adoption->execs += r == 0;
     return r;
 }
 
 /* Of a sandbox that has ended, or that could not be gone on with. */
-static int note_lost_exec(struct adoption *adoption, const char *id)
+static int note_lost_exec(struct adoption *adoption, const char *sandbox_id, const struct pending *exec)
 {
+    const struct recorder *recorder = ledger_recorder(adoption->ledger);
     struct timespec now;
-    struct batch *batch = batch_new(adoption->store);
+    struct exec_result result = {.end = EXEC_LOST, .totals = {exec->end.offsets[0], exec->end.offsets[1]}};
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    struct store_exec row = {
-        .id = id, .state = "lost", .ended_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, .exit_code = -1};
-    if (batch == NULL)
-        return -ENOMEM;
-    batch_set_exec(batch, &row);
-    return batch_submit(batch, NULL, NULL) == NULL ? -ENOMEM : 0;
+    struct recorder_end end = {
+        .exec = exec->id, .result = &result, .ended_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000};
+    int r = ledger_know_exec(adoption->ledger, exec->id, sandbox_id, exec->recorded.owner);
+    if (r == 0)
+        recorder->end(recorder->context, &end, NULL, NULL);
+    return r;
 }
 
 static struct sandbox *adopt_sandbox_row(struct question *question, const struct store_sandbox *row)
@@ -228,19 +232,13 @@ static struct sandbox *adopt_sandbox_row(struct question *question, const struct
     return sandbox;
 }
 
-/* The row of one sandbox: it lives and is adopted with its execs, or it has ended with them. */
+/* The row of one sandbox: it lives and is adopted, or it has ended. */
 static void take_sandbox(struct question *question, const struct store_page *page)
 {
     const struct store_sandbox *row = page->count > 0 ? &page->sandboxes[0] : NULL;
-    struct sandbox *sandbox = row != NULL ? adopt_sandbox_row(question, row) : NULL;
 
-    if (row != NULL && sandbox == NULL)
+    if (row != NULL && adopt_sandbox_row(question, row) == NULL)
         note_lost_sandbox(question, row);
-    for (size_t i = 0; question->result == 0 && i < question->exec_count; i++) {
-        struct pending *exec = &question->execs[i];
-        if (sandbox == NULL || adopt_exec(question->adoption, sandbox, row->id, exec) < 0)
-            question->result = note_lost_exec(question->adoption, exec->id);
-    }
 }
 
 static void got_end(void *data, const struct store_output_end *end)
@@ -275,13 +273,25 @@ static int add_piece(struct pending *exec, enum exec_stream stream, size_t lengt
     return 0;
 }
 
+static void drop_output(struct pending *exec)
+{
+    exec->piece_count = 0;
+    exec->output.length = 0;
+}
+
+/* Before a gap nothing is kept. */
 static void take_output(struct question *question, const struct store_page *page)
 {
+    struct pending *exec = question->exec;
+
     for (size_t i = 0; question->result == 0 && i < page->count; i++) {
         const struct store_output *row = &page->outputs[i];
-        question->result = add_piece(question->exec, row->stream == 1 ? EXEC_STDOUT : EXEC_STDERR, row->length);
+        if (row->position != exec->next)
+            drop_output(exec);
+        question->result = add_piece(exec, row->stream == 1 ? EXEC_STDOUT : EXEC_STDERR, row->length);
         if (question->result == 0)
-            question->result = buf_append(&question->exec->output, row->data, row->length);
+            question->result = buf_append(&exec->output, row->data, row->length);
+        exec->next = row->position + row->length;
     }
 }
 
@@ -291,63 +301,79 @@ static void take_exec(struct question *question, const struct store_page *page)
         question->result = recorded_read_exec(&page->execs[0], &question->exec->recorded);
 }
 
+/* What its ring has room for. */
+static uint64_t cap_of(const struct exec_settings *settings)
+{
+    uint64_t cap = settings->mode == EXEC_COLLECT ? settings->stdout_cap + settings->stderr_cap : settings->stdout_cap;
+
+    return cap > EXEC_STREAM_CAP_MIN ? cap : EXEC_STREAM_CAP_MIN;
+}
+
 static int read_output(struct question *question)
 {
     struct store *store = question->adoption->store;
     struct pending *exec = question->exec;
+    uint64_t cap = cap_of(&exec->recorded.settings);
 
     int r = ask(question, query_output_end(store, exec->id, got_end, question));
-    uint64_t position = exec->end.first;
+    uint64_t last = exec->end.position > cap ? exec->end.position - cap : 0;
+    uint64_t position = exec->next = exec->end.first > last ? exec->end.first : last;
     question->take = take_output;
     while (r == 0 && position < exec->end.position) {
-        size_t before = exec->output.length;
         r = ask(question, query_output(store, exec->id, position, OUTPUT_PAGE, got_page, question));
-        if (exec->output.length == before)
+        if (exec->next == position)
             break;
-        position += exec->output.length - before;
+        position = exec->next;
     }
+    if (exec->next != exec->end.position)
+        drop_output(exec);
     return r;
 }
 
 /* What can't be read of an exec leaves it without a past, or without settings; then it is lost. */
-static int read_exec(struct question *question, struct pending *exec, const char *id)
+static int read_exec(struct question *question)
 {
-    struct exec_filter filter = {.id = id, .limit = 1};
+    struct exec_filter filter = {.id = question->exec->id, .limit = 1};
 
-    *exec = (struct pending){.id = id, .output = buf_init(OUTPUT_MAX)};
-    question->exec = exec;
-    int r = read_output(question);
+    question->take = take_exec;
+    int r = ask(question, query_execs(question->adoption->store, &filter, got_page, question));
+    if (r == -EINVAL) /* the settings */
+        r = 0;
+    if (r == 0)
+        r = read_output(question);
     if (r == -ENOBUFS || r == -ENOMEM) { /* it goes on all the same, from where its record ends */
-        exec->piece_count = 0;
-        exec->output.length = 0;
-        *question->err = (struct error){0};
+        drop_output(question->exec);
         r = 0;
     }
-    question->take = take_exec;
-    return r < 0 ? r : ask(question, query_execs(question->adoption->store, &filter, got_page, question));
+    if (r == 0)
+        *question->err = (struct error){0};
+    return r;
 }
 
-static void release_execs(struct question *question)
+/* The loop has run since it was adopted. */
+static struct sandbox *find_alive(const struct adoption *adoption, const char *id)
 {
-    for (size_t i = 0; question->execs != NULL && i < question->exec_count; i++) {
-        json_decref(question->execs[i].recorded.root);
-        buf_release(&question->execs[i].output);
-        free(question->execs[i].pieces);
-    }
-    free(question->execs);
+    struct sandbox *sandbox = sandbox_find(adoption->engine, id, NULL);
+    struct sandbox_info info = {.state = SANDBOX_GONE};
+
+    if (sandbox != NULL)
+        sandbox_get(sandbox, &info);
+    return info.state == SANDBOX_STOPPING || info.state == SANDBOX_GONE ? NULL : sandbox;
 }
 
-static int read_execs(struct question *question, const struct ids *ids)
+static int settle_exec(struct question *question, const char *sandbox_id, const char *id)
 {
-    int r = 0;
+    struct adoption *adoption = question->adoption;
+    struct pending exec = {.id = id, .output = buf_init(OUTPUT_MAX)};
 
-    question->execs = calloc(ids->count + 1, sizeof *question->execs);
-    if (question->execs == NULL)
-        return error_set(question->err, ERROR_SYSTEM, ENOMEM, "adopting execs");
-    for (size_t i = 0; r == 0 && i < ids->count; i++) {
-        question->exec_count++;
-        r = read_exec(question, &question->execs[i], ids->items[i]);
-    }
+    question->exec = &exec;
+    int r = read_exec(question);
+    struct sandbox *sandbox = find_alive(adoption, sandbox_id);
+    if (r == 0 && (sandbox == NULL || adopt_exec(adoption, sandbox, sandbox_id, &exec) < 0))
+        r = note_lost_exec(adoption, sandbox_id, &exec);
+    json_decref(exec.recorded.root);
+    buf_release(&exec.output);
+    free(exec.pieces);
     return r;
 }
 
@@ -374,12 +400,11 @@ static int adopt_sandbox(struct adoption *adoption, const char *id, struct error
     int r = ask(&question, query_execs(adoption->store, &newest, got_page, &question));
     if (r == 0)
         r = list_live_execs(adoption, id, &execs, err);
-    if (r == 0)
-        r = read_execs(&question, &execs);
     question.take = take_sandbox;
     if (r == 0)
         r = ask(&question, query_sandboxes(adoption->store, &filter, got_page, &question));
-    release_execs(&question);
+    for (size_t i = 0; r == 0 && i < execs.count; i++)
+        r = settle_exec(&question, id, execs.items[i]);
     free(execs.items);
     return r;
 }

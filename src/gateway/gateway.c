@@ -32,6 +32,7 @@
 enum {
     RESULT_KEEP_MS = 3600 * 1000,
     RESULT_BYTES_MAX = 256 << 20,
+    QUEUE_BYTES_MIN = 16 << 20,
     PRUNE_MS = 3600 * 1000,
     DAY_MS = 86400 * 1000,
     UNABLE_MS = 2000,
@@ -380,13 +381,27 @@ static void tell_lost_spools(const struct gateway *gateway)
                   LOG_TEXT("reason", "no space to record them, or not to be read: output of so many execs has a gap"));
 }
 
+/* An eighth of what gateway.memory_mb permits: its parts are counted in these. */
+static uint64_t memory_part(const struct gateway *gateway)
+{
+    return (gateway->handover->config->gateway.memory_mb << 20) / 8;
+}
+
+static size_t queue_bytes(const struct gateway *gateway)
+{
+    uint64_t part = memory_part(gateway);
+
+    return part < QUEUE_BYTES_MIN ? QUEUE_BYTES_MIN : part < STORE_QUEUE_BYTES ? (size_t)part : STORE_QUEUE_BYTES;
+}
+
 static int open_store(struct gateway *gateway, struct error *err)
 {
     const struct config *config = gateway->handover->config;
     _cleanup_free_ char *path = strdup(config->audit_database_path);
     struct store_options options = {.sync = config->audit_sync == CONFIG_SYNC_ALWAYS ? STORE_SYNC_ALWAYS
                                                                                      : STORE_SYNC_INTERVAL,
-                                    .boot = gateway->handover->boot};
+                                    .boot = gateway->handover->boot,
+                                    .queue_bytes = queue_bytes(gateway)};
 
     if (path == NULL)
         return error_set(err, ERROR_SYSTEM, ENOMEM, "opening the store");
@@ -405,11 +420,13 @@ static int open_store(struct gateway *gateway, struct error *err)
 static int start_engine(struct gateway *gateway, struct error *err)
 {
     const struct config *config = gateway->handover->config;
+    uint64_t part = memory_part(gateway);
     struct engine_options options = {.loop = &gateway->loop,
                                      .sandboxes_max = (uint32_t)config->sandbox.max_concurrent,
                                      .execs_max = (uint32_t)config->sandbox.max_execs,
                                      .result_keep_ms = RESULT_KEEP_MS,
-                                     .result_bytes_max = RESULT_BYTES_MAX,
+                                     .ring_bytes_max = 3 * part,
+                                     .result_bytes_max = part < RESULT_BYTES_MAX ? part : RESULT_BYTES_MAX,
                                      .lost = lost,
                                      .heard = heard,
                                      .data = gateway};

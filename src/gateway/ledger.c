@@ -40,6 +40,7 @@ struct entry {
     recorder_done done;
     void *request;
     char added[ENGINE_ID_SIZE]; /* whose row is new: when that fails there is none */
+    char ended[ENGINE_ID_SIZE]; /* whose last record it is, unless it is given again */
     int status;
     uv_async_t async; /* for an answer that the store can't give */
 };
@@ -83,6 +84,8 @@ static void finish(struct entry *entry, int status)
 {
     if (status < 0 && *entry->added != '\0')
         forget(entry->ledger, entry->added);
+    if (status != -ENOBUFS && *entry->ended != '\0')
+        forget(entry->ledger, entry->ended);
     if (entry->done != NULL)
         entry->done(entry->request, status);
     free(entry);
@@ -332,16 +335,31 @@ static struct store_output row_of(const struct recorder_output *output)
                                  .keep_bytes = output->seq + output->length - output->keep_from};
 }
 
-static void record_output(void *context, const struct recorder_output *output, recorder_done done, void *request)
+static void add_pieces(struct batch *batch, const struct recorder_output *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct store_output row = row_of(&pieces[i]);
+        batch_add_output(batch, &row);
+    }
+}
+
+static void record_output(void *context, const struct recorder_output *pieces, size_t count, recorder_done done,
+                          void *request)
 {
     struct ledger *ledger = context;
     struct entry *entry = make_entry(ledger, done, request);
     struct batch *batch = batch_new(ledger->store);
-    struct store_output row = row_of(output);
 
     if (batch != NULL)
-        batch_add_output(batch, &row);
+        add_pieces(batch, pieces, count);
     submit(entry, batch);
+}
+
+static bool has_room(void *context)
+{
+    const struct ledger *ledger = context;
+
+    return store_has_room(ledger->store);
 }
 
 /* A spool of the store's, and the ledger that answers for it. */
@@ -434,11 +452,12 @@ static void record_end(void *context, const struct recorder_end *end, recorder_d
                              .stderr_bytes = result->totals[EXEC_STDERR]};
 
     if (batch != NULL) {
+        add_pieces(batch, end->pieces, end->piece_count);
         batch_set_exec(batch, &row);
         if (known != NULL)
             add_exec_end(batch, known, result);
     }
-    forget(ledger, end->exec);
+    (void)snprintf(entry->ended, sizeof entry->ended, "%s", end->exec);
     submit(entry, batch);
 }
 
@@ -458,6 +477,7 @@ int ledger_new(struct store *store, uv_loop_t *loop, const struct seal *seal, st
                                          .sandbox = record_sandbox,
                                          .exec = record_exec,
                                          .output = record_output,
+                                         .has_room = has_room,
                                          .end = record_end,
                                          .spool = make_spool,
                                          .spool_write = write_spool,
@@ -496,6 +516,11 @@ int ledger_know_sandbox(struct ledger *ledger, const char *id)
 int ledger_know_exec(struct ledger *ledger, const char *id, const char *sandbox, const char *owner)
 {
     return know(ledger, id, sandbox, owner) != NULL ? 0 : -ENOMEM;
+}
+
+void ledger_forget_exec(struct ledger *ledger, const char *id)
+{
+    forget(ledger, id);
 }
 
 const struct seal *ledger_seal(const struct ledger *ledger)

@@ -29,5 +29,7 @@ void ledger_set_engine(struct ledger *ledger, struct engine *engine);
 _must_use_ int ledger_know_sandbox(struct ledger *ledger, const char *id);
 _must_use_ int ledger_know_exec(struct ledger *ledger, const char *id, const char *sandbox, const char *owner);
 
+void ledger_forget_exec(struct ledger *ledger, const char *id);
+
 /* What the environments of sandboxes are sealed with. */
 const struct seal *ledger_seal(const struct ledger *ledger);

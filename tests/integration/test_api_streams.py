@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import signal
+import sqlite3
 import socket
 import threading
 import time
@@ -507,6 +508,41 @@ def spooled_and_killed() -> None:
         check(7 << 20 < len(body) <= 9 << 20, f"{len(body)} bytes are kept")
         last = last_line(body)
         check(printed(last + 1) > seen, f"it ends with {last} at {printed(last)}, but {seen} had been shown")
+
+
+@case
+def little_memory() -> None:
+    """All the output that may be kept at once fits into the gateway's memory, also when another takes it over."""
+    memory_mb, size = (512, 2000000) if SANITIZED else (128, 12000000)
+    count = memory_mb // 8  # of the least size, in a quarter of it
+    with service("streams", HUTCH_GATEWAY_MEMORY_MB=str(memory_mb)) as one:
+        box = one.create(resource_limits={"max_processes": 4 * count})
+        script = f"head -c {size} /dev/zero | cat; sleep 500"
+        runs = [one.start_exec(box, command=script, output_bytes=64 << 20) for _ in range(count)]
+        refused = one.call("POST", f"{V}/sandboxes/{box}/execs", {"command": "true"})
+        equal("one more", (refused.status, refused.code), (429, "too_many"))
+
+        def said(run: str) -> tuple[str, int]:
+            info = one.ok("GET", f"{V}/execs/{run}").json
+            return info["status"], info["output_next"]
+
+        for run in runs:
+            eventually("all of it", lambda run=run: said(run) == ("running", size), 60)
+        before = one.gateway()
+        os.kill(before, signal.SIGKILL)
+        eventually("another gateway", lambda: one.gateway() not in (0, before) and answers(one))
+        for run in runs:
+            equal("it goes on", said(run), ("running", size))
+            body = one.ok("GET", f"{V}/execs/{run}/output", headers=RAW).body
+            check(min(size, 2 << 20) <= len(body) <= size, f"{len(body)} bytes are kept")
+        equal("gateways", one.log.count("event=adopted"), 2)
+        one.process.kill()
+        one.process.wait()
+        eventually("the gateway has gone", lambda: answers(one) is False)
+        one.start()
+        with sqlite3.connect(f"file:{one.state}/gateway/hutch.db?mode=ro", uri=True) as database:
+            lost = database.execute("SELECT exec FROM audit WHERE action = 'exec.end' AND detail LIKE '%lost%'")
+            equal("the end of each", sorted(row[0] for row in lost), sorted(runs))
 
 
 def answers(one: Service) -> bool:

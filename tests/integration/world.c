@@ -124,19 +124,26 @@ static void note_exec(void *context, const struct recorder_exec *what, recorder_
     (void)snprintf(note->sandbox, sizeof note->sandbox, "%s", what->sandbox);
 }
 
-static void note_output(void *context, const struct recorder_output *what, recorder_done done, void *request)
+static void note_pieces(struct noted_exec *note, const struct recorder_output *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct recorder_output *what = &pieces[i];
+        note->is_whole = note->is_whole && !note->has_ended && what->seq == note->output.length &&
+                         what->offset == note->offsets[what->stream];
+        note->offsets[what->stream] += what->length;
+        if (buf_append(&note->output, what->data, what->length) < 0)
+            abort();
+    }
+}
+
+static void note_output(void *context, const struct recorder_output *pieces, size_t count, recorder_done done,
+                        void *request)
 {
     struct world *world = context;
 
     wait_for_answer(world, done, request);
-    if (!is_writing(world))
-        return;
-    struct noted_exec *note = world_exec(world, what->exec);
-    note->is_whole = note->is_whole && !note->has_ended && what->seq == note->output.length &&
-                     what->offset == note->offsets[what->stream];
-    note->offsets[what->stream] += what->length;
-    if (buf_append(&note->output, what->data, what->length) < 0)
-        abort();
+    if (is_writing(world))
+        note_pieces(world_exec(world, pieces->exec), pieces, count);
 }
 
 static void note_end(void *context, const struct recorder_end *what, recorder_done done, void *request)
@@ -147,6 +154,7 @@ static void note_end(void *context, const struct recorder_end *what, recorder_do
     if (!is_writing(world))
         return;
     struct noted_exec *note = world_exec(world, what->exec);
+    note_pieces(note, what->pieces, what->piece_count);
     note->is_whole = note->is_whole && !note->has_ended;
     note->has_ended = true;
     note->result = *what->result;

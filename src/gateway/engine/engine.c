@@ -65,7 +65,9 @@ static void own_handle_closed(uv_handle_t *handle)
 
 void engine_check_drained(struct engine *engine)
 {
-    if (!engine->is_draining || engine->numbers.count > 0 || engine->is_closing)
+    /* An end that is not recorded yet would never be. */
+    if (!engine->is_draining || engine->numbers.count > 0 || engine->records > 0 || engine->waiting_first != NULL ||
+        engine->is_closing)
         return;
     engine_done drained = TAKE_PTR(engine->drained);
     if (drained != NULL)
@@ -137,9 +139,12 @@ static int start_timers(struct engine *engine)
 
     if (r == 0)
         r = uv_timer_init(engine->loop, &engine->pool_timer);
+    if (r == 0)
+        r = uv_timer_init(engine->loop, &engine->again);
     engine->tick.data = engine;
     engine->pool_timer.data = engine;
-    engine->handles += 2;
+    engine->again.data = engine;
+    engine->handles += 3;
     if (r == 0)
         r = uv_timer_start(&engine->tick, tick, ENGINE_TICK_MS, ENGINE_TICK_MS);
     return r;
@@ -180,6 +185,8 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
     engine->loop = options->loop;
     engine->recorder = options->recorder;
     engine->ended_end = &engine->ended_first;
+    engine->waiting_end = &engine->waiting_first;
+    budget_init(&engine->budget, options->ring_bytes_max);
     engine->keeper.frame = engine->frame;
     engine->keeper.owner = engine;
     engine->keeper.heard = keeper_heard;
@@ -251,8 +258,10 @@ void engine_close(struct engine *engine, engine_done closed, void *data)
     for_each(engine, abandon);
     while (engine->ended_first != NULL)
         exec_forget_oldest(engine);
+    exec_abandon_waiting(engine);
     uv_close((uv_handle_t *)&engine->tick, own_handle_closed);
     uv_close((uv_handle_t *)&engine->pool_timer, own_handle_closed);
+    uv_close((uv_handle_t *)&engine->again, own_handle_closed);
     keeper_link_close(&engine->keeper, own_handle_closed);
 }
 

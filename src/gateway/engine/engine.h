@@ -32,6 +32,7 @@ struct engine_options {
     const struct recorder *recorder;
     uint32_t sandboxes_max;    /* live ones of callers; the pool's come on top */
     uint32_t execs_max;        /* running at once */
+    uint64_t ring_bytes_max;   /* memory for output of execs that run; 0: no limit */
     uint64_t result_keep_ms;   /* how long an exec's result stays readable after its end */
     uint64_t result_bytes_max; /* memory for output of execs that have ended; the oldest go first */
     uint32_t stall_ms;         /* a follower that takes nothing for so long is dropped; 0: 30 s */

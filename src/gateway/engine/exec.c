@@ -22,10 +22,17 @@ enum {
     OUTBOX_BUSY = 1 << 20,
 };
 
+void exec_give_back(struct exec *exec)
+{
+    if (exec->state == EXEC_ENDED && exec->followers == NULL)
+        budget_give_back(&exec->engine->budget, &exec->share);
+}
+
 void exec_unref(struct exec *exec)
 {
     if (--exec->refs > 0)
         return;
+    budget_give_back(&exec->engine->budget, &exec->share);
     if (exec->spool != NULL)
         exec->engine->recorder->spool_end(exec->spool, false);
     ring_release(&exec->ring);
@@ -158,7 +165,44 @@ void exec_leave(struct exec *exec)
     sandbox_exec_ended(sandbox);
 }
 
-struct exec *exec_new(struct sandbox *sandbox, const struct exec_settings *settings, struct error *err)
+static int take_share(struct exec *exec, uint64_t wanted, bool is_again, struct error *err)
+{
+    struct budget *budget = &exec->engine->budget;
+
+    if (is_again)
+        exec->share = budget_take_again(budget, wanted, EXEC_STREAM_CAP_MIN);
+    /* Init goes on with the caps that it was told. */
+    bool is_enough = is_again ? exec->mode == EXEC_STREAM || exec->share.least + exec->share.extra == wanted
+                              : budget_take(budget, wanted, EXEC_STREAM_CAP_MIN, &exec->share) == 0;
+    if (is_enough)
+        return 0;
+    return error_set(err, ERROR_LIMIT, EAGAIN,
+                     "the output of the execs that are running takes all memory there is for it");
+}
+
+/* The newest or the first bytes, as many as there is memory for. */
+static int set_caps(struct exec *exec, const struct exec_settings *settings, bool is_again, struct error *err)
+{
+    uint64_t cap = settings->stdout_cap != 0 ? settings->stdout_cap : CAP_DEFAULT;
+    uint64_t errors_cap = settings->stderr_cap != 0 ? settings->stderr_cap : CAP_DEFAULT;
+    uint64_t stream_cap = cap < EXEC_STREAM_CAP_MIN ? EXEC_STREAM_CAP_MIN : cap;
+    uint64_t wanted = exec->mode == EXEC_COLLECT ? cap + errors_cap : stream_cap;
+    int r = take_share(exec, wanted, is_again, err);
+
+    if (r < 0)
+        return r;
+    uint64_t granted = exec->share.least + exec->share.extra;
+    if (exec->mode == EXEC_COLLECT) {
+        uint64_t part = cap * granted / wanted;
+        exec->channel.caps[0] = part == 0 ? 1 : part < granted ? part : granted - 1; /* 0 would be no cap */
+        exec->channel.caps[1] = granted - exec->channel.caps[0];
+    }
+    ring_init(&exec->ring, granted);
+    return 0;
+}
+
+static struct exec *new_exec(struct sandbox *sandbox, const struct exec_settings *settings, bool is_again,
+                             struct error *err)
 {
     const char *agent = settings->agent != NULL ? settings->agent : sandbox->settings.agent;
     const char *extra = settings->extra != NULL ? settings->extra : "";
@@ -192,13 +236,10 @@ struct exec *exec_new(struct sandbox *sandbox, const struct exec_settings *setti
     exec->channel.owner = exec;
     exec->channel.has_errors = !settings->has_terminal;
     exec->channel.stdin_closed = !settings->has_stdin;
-    uint64_t cap = settings->stdout_cap != 0 ? settings->stdout_cap : CAP_DEFAULT;
-    if (exec->mode == EXEC_COLLECT) {
-        exec->channel.caps[0] = cap;
-        exec->channel.caps[1] = settings->stderr_cap != 0 ? settings->stderr_cap : CAP_DEFAULT;
-        cap += exec->channel.caps[1];
+    if (set_caps(exec, settings, is_again, err) < 0) {
+        exec_unref(exec);
+        return NULL;
     }
-    ring_init(&exec->ring, exec->mode == EXEC_STREAM && cap < EXEC_STREAM_CAP_MIN ? EXEC_STREAM_CAP_MIN : cap);
     return exec;
 }
 
@@ -273,10 +314,8 @@ static void start_is_recorded(struct record *record, int status)
     if (status == 0)
         event_publish(exec->engine, EVENT_EXEC_STARTED, NULL, exec, 0);
     if (status < 0) {
-        exec->is_unrecorded = true;
-        exec_kill(exec);
         (void)error_set(&err, ERROR_SYSTEM, -status, "recording an exec");
-        exec_tell(exec);
+        exec_give_up(exec);
     }
     if (record->exec_done != NULL)
         record->exec_done(record->data, exec, status < 0 ? &err : NULL);
@@ -292,11 +331,14 @@ static int record_start(struct exec *exec, const struct exec_settings *settings,
         return error_set(err, ERROR_SYSTEM, ENOMEM, "recording an exec");
     record->exec_done = started;
     record->data = data;
+    struct exec_settings granted = *settings;
+    granted.stdout_cap = exec->mode == EXEC_COLLECT ? exec->channel.caps[0] : exec->ring.cap;
+    granted.stderr_cap = exec->mode == EXEC_COLLECT ? exec->channel.caps[1] : settings->stderr_cap;
     struct recorder_exec what = {.id = exec->id,
                                  .sandbox = exec->sandbox_id,
                                  .owner = exec->owner,
                                  .channel = exec->channel.id,
-                                 .settings = settings,
+                                 .settings = &granted,
                                  .started_ms = exec->started_ms};
     recorder->exec(recorder->context, &what, record_finished, record);
     return 0;
@@ -314,7 +356,7 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
                struct exec **ret_exec, struct error *err)
 {
     int r = check(sandbox, settings, err);
-    struct exec *exec = r == 0 ? exec_new(sandbox, settings, err) : NULL;
+    struct exec *exec = r == 0 ? new_exec(sandbox, settings, false, err) : NULL;
 
     if (exec == NULL)
         return r < 0 ? r : -err->err;
@@ -337,9 +379,8 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
     exec_feed(exec);
     r = record_start(exec, settings, started, data, err);
     if (r < 0) {
-        exec->is_unrecorded = true;
         exec->wants_forgetting = true;
-        exec_kill(exec);
+        exec_give_up(exec);
         return r;
     }
     *ret_exec = exec;
@@ -348,7 +389,7 @@ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, ex
 
 int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, struct exec **ret_exec, struct error *err)
 {
-    struct exec *exec = exec_new(sandbox, adopted->settings, err);
+    struct exec *exec = new_exec(sandbox, adopted->settings, true, err);
     uint64_t offsets[EXEC_STREAMS] = {adopted->offsets[0], adopted->offsets[1]};
 
     if (exec == NULL)
@@ -398,10 +439,10 @@ int exec_adopt(struct sandbox *sandbox, const struct exec_adopted *adopted, stru
 
 void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data)
 {
-    if (exec_take(exec, stream, data) < 0) {
-        exec->is_unrecorded = true;
-        exec_kill(exec);
-    }
+    if (exec->is_unrecorded)
+        exec_acknowledge(exec);
+    else if (exec_take(exec, stream, data) < 0)
+        exec_give_up(exec);
 }
 
 void exec_abandon(struct exec *exec)

@@ -44,7 +44,8 @@ struct exec_settings {
     bool is_attached; /* it is killed when the last follower leaves it */
     uint16_t rows;
     uint16_t columns;
-    uint64_t stdout_cap; /* in stream mode: of both streams together, at least EXEC_STREAM_CAP_MIN */
+    uint64_t stdout_cap; /* in stream mode: of both streams together, at least EXEC_STREAM_CAP_MIN. Both caps are lower
+                          * when memory is short */
     uint64_t stderr_cap;
     uint64_t timeout_ms; /* 0: none. Time in which the sandbox is paused does not count */
     uint64_t file_bytes; /* 0: no limit of its own, here and below */
@@ -78,7 +79,8 @@ typedef void (*exec_done)(void *data, struct exec *exec, const struct error *err
 
 /*
  * Start one. `started` (may be NULL) comes when it is recorded. To wait for the end, follow the exec that is returned.
- * ERROR_LIMIT when there are too many, engine_is_not_running() when the sandbox does not run.
+ * ERROR_LIMIT when there are too many or no memory is left for their output, engine_is_not_running() when the sandbox
+ * does not run.
  */
 _must_use_ int exec_start(struct sandbox *sandbox, const struct exec_settings *settings, exec_done started, void *data,
                           struct exec **ret_exec, struct error *err);

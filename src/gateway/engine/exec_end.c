@@ -173,6 +173,7 @@ void exec_finished(struct exec *exec)
     }
     exec_close_timer(exec);
     keep_result(exec);
+    exec_give_back(exec);
     if (exec->wants_forgetting)
         exec_unlist(exec);
     exec_expire(engine);

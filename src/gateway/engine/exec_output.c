@@ -1,7 +1,7 @@
 /*
  * An exec's output on its way: from init into the ring, from there to the recorder (exec_record.c), and only then to
  * followers and, as an acknowledgement, back to init. So at most a window of each stream is not recorded, and init has
- * it.
+ * it. Only what can't be recorded at all is acknowledged without.
  */
 #include "gateway/engine/internal.h"
 
@@ -52,13 +52,14 @@ static bool must_hold(const struct exec *exec)
 void exec_acknowledge(struct exec *exec)
 {
     struct guest_channel *channel = &exec->channel;
+    /* What can't be recorded is of use to nobody, and its command is being killed. */
+    const uint64_t *done = exec->is_unrecorded ? channel->received : exec->recorded_offsets;
 
-    exec->is_held = exec->state == EXEC_RUNNING && must_hold(exec);
+    exec->is_held = exec->state == EXEC_RUNNING && !exec->is_unrecorded && must_hold(exec);
     if (exec->state != EXEC_RUNNING || exec->sandbox == NULL || exec->is_held ||
-        (exec->recorded_offsets[0] - channel->acked[0] < ACK_DUE &&
-         exec->recorded_offsets[1] - channel->acked[1] < ACK_DUE))
+        (done[0] - channel->acked[0] < ACK_DUE && done[1] - channel->acked[1] < ACK_DUE))
         return;
-    memcpy(channel->acked, exec->recorded_offsets, sizeof channel->acked);
+    memcpy(channel->acked, done, sizeof channel->acked);
     struct wire_message message = {
         .type = WIRE_ACK,
         .ack = {.channel = channel->id, .stdout_offset = channel->acked[0], .stderr_offset = channel->acked[1]}};
@@ -74,6 +75,7 @@ static void free_follower(struct exec_follower *follower)
         at = &(*at)->next;
     *at = follower->next;
     free(follower);
+    exec_give_back(exec);
     if (!exec->engine->is_closing && exec->followers == NULL && exec->is_attached)
         exec_kill(exec);
     if (exec->is_held)
@@ -136,6 +138,9 @@ int exec_follow(struct exec *exec, const struct exec_follow_options *options, ex
     /* What is not there any more can't hold anything up. */
     if (follower->seq < exec->ring.first)
         follower->seq = exec->ring.first;
+    /* It may be forgotten meanwhile, and is there all the same. */
+    if (exec->state == EXEC_ENDED && exec->followers == NULL)
+        exec->share = budget_note(&exec->engine->budget, ring_size(&exec->ring));
     exec->followers = follower;
     exec->refs++;
     *ret_follower = follower;

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "gateway/engine/budget.h"
 #include "gateway/engine/events.h"
 #include "gateway/engine/exec.h"
 #include "gateway/engine/files.h"
@@ -138,6 +139,7 @@ struct exec {
     struct exec *older;      /* of the engine's, all that are kept */
     struct exec *newer;
     struct exec *ended_next; /* of those that have ended, in that order */
+    struct exec *waiting_next;
     uint32_t refs;
     char id[ENGINE_ID_SIZE];
     char sandbox_id[ENGINE_ID_SIZE];
@@ -151,9 +153,10 @@ struct exec {
     bool has_terminal;
     bool is_attached;
     bool is_recorded;
-    bool is_counting; /* it waits to hear whether memory ran out */
-    bool is_output_recording;
-    bool is_spooling; /* its output goes to the spool. If not, but there is one: that is being recorded */
+    bool is_counting;         /* it waits to hear whether memory ran out */
+    bool is_output_recording; /* or its end */
+    bool is_waiting;          /* for room in the recorder */
+    bool is_spooling;         /* its output goes to the spool. If not, but there is one: that is being recorded */
     bool is_spool_refused;
     bool is_end_due;    /* it has ended, which is recorded after its output */
     bool is_unrecorded; /* recording failed: nobody can be told how it ended */
@@ -175,9 +178,10 @@ struct exec {
     uint64_t ended_at;
     struct guest_channel channel;
     struct ring ring;
-    uint64_t recorded;  /* seq */
-    uint64_t recording; /* seq up to which the recorder was asked, one way or the other */
-    uint64_t stored;    /* seq up to which it was asked but for the spool */
+    struct budget_share share; /* of the memory for rings: until it has ended and nobody reads it */
+    uint64_t recorded;         /* seq */
+    uint64_t recording;        /* seq up to which the recorder was asked, one way or the other */
+    uint64_t stored;           /* seq up to which it was asked but for the spool */
     uint64_t seq_at_tick;
     struct recorder_spool *spool;
     uint64_t recorded_offsets[EXEC_STREAMS];
@@ -202,6 +206,7 @@ struct record {
     exec_done exec_done;
     void *data;
     uint64_t seq;
+    uint64_t from; /* seq, as `stored` was before */
     bool is_spool;
 };
 
@@ -231,7 +236,10 @@ struct engine {
     struct exec *exec_newest;
     struct exec *ended_first;
     struct exec **ended_end;
+    struct exec *waiting_first; /* of those whose output or end the recorder has no room for */
+    struct exec **waiting_end;
     uint64_t result_bytes;
+    struct budget budget; /* of what has not ended */
     uint32_t last_number;
     uint64_t last_order;
     uint32_t live;
@@ -254,6 +262,7 @@ struct engine {
     void *closed_data;
     uv_timer_t tick;
     uv_timer_t pool_timer;
+    uv_timer_t again; /* runs while somebody waits */
     struct pool_class pool[POOL_CLASSES_MAX];
     size_t pool_count;
     uint32_t pool_failures;
@@ -326,7 +335,6 @@ void request_fail_all(struct sandbox *sandbox, const struct error *err);
 void sandbox_exec_ended(struct sandbox *sandbox); /* perhaps it was the last that a stop waits for */
 
 /* exec.c */
-struct exec *exec_new(struct sandbox *sandbox, const struct exec_settings *settings, struct error *err);
 void exec_unref(struct exec *exec);
 void exec_add(struct sandbox *sandbox, struct exec *exec);
 void exec_leave(struct exec *exec);  /* it has nothing to do with its sandbox any more */
@@ -337,6 +345,7 @@ void exec_hold_time(struct exec *exec, bool is_paused);
 void exec_send_kill(struct exec *exec);
 void exec_heard_output(struct exec *exec, size_t stream, struct wire_bytes data);
 void exec_abandon(struct exec *exec);
+void exec_give_back(struct exec *exec); /* its share, when nobody needs it */
 
 /* exec_control.c */
 void exec_feed(struct exec *exec);
@@ -357,6 +366,8 @@ void exec_end_half_alive(struct sandbox *sandbox);
 void exec_record_output(struct exec *exec);
 void exec_record_end(struct exec *exec);
 void exec_check_pace(struct exec *exec);
+void exec_give_up(struct exec *exec); /* it can't be recorded */
+void exec_abandon_waiting(struct engine *engine);
 
 /* exec_output.c */
 _must_use_ int exec_take(struct exec *exec, size_t stream, struct wire_bytes data);

@@ -27,7 +27,7 @@ void record_finished(void *request, int status)
     struct record *record = request;
     struct engine *engine = record->engine;
 
-    engine->has_record_failed = status < 0;
+    engine->has_record_failed = status < 0 && status != -ENOBUFS; /* which is too much at once, and soon over */
     engine->record_failed_at = uv_now(engine->loop);
     if (!engine->is_closing)
         record->then(record, status);
@@ -39,6 +39,7 @@ void record_finished(void *request, int status)
         engine->spare = TAKE_PTR(record);
     free(record);
     engine->records--;
+    engine_check_drained(engine);
     engine_handle_closed(engine);
 }
 

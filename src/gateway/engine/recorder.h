@@ -6,7 +6,9 @@
  * call, exactly once, with 0 or -errno. `done` may be NULL. Calls about one sandbox or one exec are carried out in the
  * order in which they are made. Recorded means: it survives the end of this process.
  *
- * When a call fails, the exec or sandbox it is about is ended, and nothing new starts until one has succeeded.
+ * -ENOBUFS: too much waits, and nothing of this call was recorded. An exec's output and end are then given again a
+ * little later. When a call fails otherwise, the exec or sandbox it is about is ended, and nothing new starts until one
+ * has succeeded.
  */
 #pragma once
 
@@ -56,6 +58,8 @@ struct recorder_end {
     const char *exec;
     const struct exec_result *result;
     uint64_t ended_ms;
+    const struct recorder_output *pieces; /* the last of its output, up to RECORDER_PIECES */
+    size_t piece_count;
 };
 
 /*
@@ -68,7 +72,11 @@ struct recorder {
     void *context;
     void (*sandbox)(void *context, const struct recorder_sandbox *sandbox, recorder_done done, void *request);
     void (*exec)(void *context, const struct recorder_exec *exec, recorder_done done, void *request);
-    void (*output)(void *context, const struct recorder_output *output, recorder_done done, void *request);
+    /* Up to RECORDER_PIECES that follow one another, recorded together or not at all; so is an end with its pieces. */
+    void (*output)(void *context, const struct recorder_output *pieces, size_t count, recorder_done done,
+                   void *request);
+    /* There is room for more output. Other calls find some even when there is not. NULL: always. */
+    bool (*has_room)(void *context);
     void (*end)(void *context, const struct recorder_end *end, recorder_done done, void *request);
 
     /* For the newest `cap` bytes of an exec's output. NULL: there is none to be had. May be NULL itself. */

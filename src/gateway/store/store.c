@@ -55,8 +55,10 @@ static bool is_too_much(const struct store *store, const struct store_call *call
 {
     if (call->kind == CALL_QUERY)
         return store->reads_out >= READS_MAX;
-    if (call->kind == CALL_SPOOL_END)
-        return false; /* one for each spool, and it gives back more than it takes */
+    /* A spool has one write at a time, whose bytes are its writer's, and one end, which gives back more than it takes.
+     */
+    if (call->kind == CALL_SPOOL || call->kind == CALL_SPOOL_END)
+        return false;
     return store->writes_out >= STORE_QUEUE_CALLS || store->writes_out_bytes + call->bytes > store->options.queue_bytes;
 }
 
@@ -193,6 +195,11 @@ void store_close(struct store *store, void (*closed)(void *data), void *data)
 bool store_can_record(const struct store *store)
 {
     return !atomic_load(&store->failing);
+}
+
+bool store_has_room(const struct store *store)
+{
+    return store->writes_out < STORE_QUEUE_CALLS / 2 && store->writes_out_bytes < store->options.queue_bytes / 2;
 }
 
 void store_get_stats(struct store *store, struct store_stats *ret_stats)

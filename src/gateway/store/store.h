@@ -78,6 +78,9 @@ void store_cancel(struct store_call *call);
 
 bool store_can_record(const struct store *store);
 
+/* Less than half of what may wait does. What can be given later, and is much, leaves the other half to what can't. */
+bool store_has_room(const struct store *store);
+
 /*
  * Remove what is too old or too much, in small slices between other writes. 0 means no limit. The audit log loses a
  * prefix and keeps an anchor; execs that ended go with their output, sandboxes that ended with all of their execs.

@@ -203,6 +203,195 @@ TEST(a_spool_survives_an_engine_that_closes)
     assert_int_equal(stream.f.spools_removed, 0);
 }
 
+static void hear_acks(struct stream *stream)
+{
+    while (hears(&stream->f, stream->f.guest, WIRE_ACK))
+        stream->acked = stream->f.message.ack.stdout_offset;
+}
+
+/* Too much waits: init keeps what it said, and it is recorded without a gap when there is room. */
+static void refuse_for_a_while(int status, bool is_full)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    stream.f.output_status = status;
+    stream.f.is_full = is_full;
+    print(&stream, 3);
+    pass(&stream.f);
+    assert_int_equal(stream.acked, 0);
+    assert_int_equal(stream.f.stored_next, 0);
+    assert_int_equal(stream.f.outputs > 1, !is_full);
+    assert_false(stream.exec->is_unrecorded || stream.exec->is_killed);
+    stream.f.output_status = 0;
+    stream.f.is_full = false;
+    pass(&stream.f);
+    hear_acks(&stream);
+    assert_int_equal(stream.acked, stream.sent);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    print(&stream, 2);
+    end_stream(&stream);
+    assert_int_equal(stream.f.gaps, 0);
+    tear_down(&stream.f);
+}
+
+TEST(what_is_refused_is_given_again)
+{
+    refuse_for_a_while(-ENOBUFS, false);
+}
+
+TEST(what_there_is_no_room_for_is_not_given)
+{
+    refuse_for_a_while(0, true);
+}
+
+TEST(an_end_that_is_refused_is_given_again)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream.channel, .stdout_offset = stream.sent, .stdout_total = stream.sent}};
+    stream.f.output_status = -ENOBUFS;
+    say(&stream.f, stream.f.guest, &end);
+    pass(&stream.f);
+    assert_true(stream.exec->state == EXEC_ENDING && stream.f.outputs + stream.f.end_tries > 1);
+    assert_int_equal(stream.f.spools, 1);
+    stream.f.output_status = 0;
+    pass(&stream.f);
+    assert_int_equal(stream.f.ends, 1);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.gaps, 0);
+    assert_int_equal(stream.f.spools_removed, 1);
+    tear_down(&stream.f);
+}
+
+/* An engine that closes leaves it to the next one. */
+TEST(what_waits_when_the_engine_closes)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    stream.f.is_full = true;
+    print(&stream, 1);
+    tear_down(&stream.f);
+    assert_int_equal(stream.f.outputs, 0);
+}
+
+/* It is killed, and init gets rid of whatever it still has to say, so that it can tell the end. */
+TEST(what_cannot_be_recorded_is_killed_and_ends)
+{
+    static const uint8_t data[FRAME];
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    exec_check_pace(stream.exec);
+    stream.f.output_status = -EIO;
+    stream.f.spool_status = -EIO;
+    for (size_t i = 0; i < FRAMES; i++) {
+        struct wire_message output = {.type = WIRE_STDOUT, .stdout_data = {stream.channel, stream.sent, {data, FRAME}}};
+        say(&stream.f, stream.f.guest, &output);
+        stream.sent += FRAME;
+        turn(&stream.f);
+        while (link_receive(stream.f.guest, WIRE_BY_CLIENT, WIRE_IN_RUNNING, stream.f.frame, &stream.f.message, NULL,
+                            NULL) == 1)
+            stream.acked = stream.f.message.type == WIRE_ACK ? stream.f.message.ack.stdout_offset : stream.acked;
+        assert_true(stream.sent - stream.acked <= WIRE_WINDOW - FRAME);
+    }
+    assert_true(stream.exec->is_unrecorded && stream.exec->is_killed);
+    assert_int_equal(stream.f.spools_removed, 1);
+    stream.f.output_status = 0;
+    uint64_t stored = stream.f.stored_next;
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream.channel, .stdout_offset = stream.sent, .stdout_total = stream.sent}};
+    say(&stream.f, stream.f.guest, &end);
+    assert_int_equal(stream.f.ends, 1);
+    assert_int_equal(stream.f.stored_next, stored);
+    tear_down(&stream.f);
+}
+
+/* A spool is not ended while it is written to. */
+TEST(the_end_waits_for_what_is_under_way)
+{
+    struct stream stream;
+
+    open_stream(&stream, EXEC_STREAM, 0);
+    print(&stream, FRAMES);
+    stream.f.is_stuck = true;
+    print(&stream, 1);
+    struct wire_message end = {
+        .type = WIRE_EXIT,
+        .exit = {.channel = stream.channel, .stdout_offset = stream.sent, .stdout_total = stream.sent}};
+    say(&stream.f, stream.f.guest, &end);
+    assert_int_equal(stream.f.waiting_count, 1);
+    assert_int_equal(stream.f.spools, 1);
+    stream.f.is_stuck = false;
+    turn(&stream.f);
+    assert_int_equal(stream.f.ends, 1);
+    assert_int_equal(stream.f.stored_next, stream.sent);
+    assert_int_equal(stream.f.spools_removed, 1);
+    tear_down(&stream.f);
+}
+
+static int start_with(struct fixture *f, struct sandbox *sandbox, enum exec_mode mode, uint64_t cap, struct exec **exec)
+{
+    struct exec_settings settings = {.shell = "x", .mode = mode, .stdout_cap = cap};
+    int r = exec_start(sandbox, &settings, NULL, NULL, exec, &f->err);
+
+    if (r == 0)
+        assert_true(hears(f, f->guest, WIRE_EXEC));
+    return r;
+}
+
+static void end_of(struct fixture *f, const struct exec *exec)
+{
+    struct wire_message end = {.type = WIRE_EXIT, .exit = {.channel = exec->channel.id}};
+
+    say(f, f->guest, &end);
+    assert_true(hears(f, f->guest, WIRE_RELEASE));
+}
+
+static void no_news(void *data, struct exec_follower *follower)
+{
+    (void)data;
+    (void)follower;
+}
+
+/* Memory for output is shared out; what an exec was given is what is recorded and what init is told. */
+TEST(memory_for_output_has_an_end)
+{
+    struct exec *execs[3];
+    struct exec *another;
+    struct exec_follower *follower;
+    struct fixture f;
+
+    set_up(&f);
+    budget_init(&f.engine->budget, 9 << 20); /* the least for three, and 3 MiB */
+    struct sandbox *sandbox = make(&f);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 64 << 20, &execs[0]), 0);
+    assert_int_equal(execs[0]->ring.cap, EXEC_STREAM_CAP_MIN + (3 << 18));
+    assert_int_equal(f.recorded_caps[0], execs[0]->ring.cap);
+    assert_int_equal(start_with(&f, sandbox, EXEC_COLLECT, 63 << 20, &execs[1]), 0);
+    assert_int_equal(f.recorded_caps[0] + f.recorded_caps[1], execs[1]->ring.cap);
+    assert_int_equal(f.recorded_caps[0], f.message.exec.stdout_cap);
+    assert_int_equal(f.recorded_caps[1], f.message.exec.stderr_cap);
+    assert_true(f.recorded_caps[1] > 0 && f.recorded_caps[1] < 1 << 20);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &execs[2]), 0);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &another), -EAGAIN);
+    assert_int_equal(f.err.code, ERROR_LIMIT);
+
+    assert_int_equal(exec_follow(execs[2], &(struct exec_follow_options){0}, no_news, NULL, &follower, &f.err), 0);
+    end_of(&f, execs[2]);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &another), -EAGAIN);
+    exec_follower_free(follower);
+    assert_int_equal(start_with(&f, sandbox, EXEC_STREAM, 0, &another), 0);
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +403,13 @@ int main(void)
         cmocka_unit_test(a_spool_that_breaks_late),
         cmocka_unit_test(what_is_collected_is_not_spooled),
         cmocka_unit_test(a_spool_survives_an_engine_that_closes),
+        cmocka_unit_test(what_is_refused_is_given_again),
+        cmocka_unit_test(what_there_is_no_room_for_is_not_given),
+        cmocka_unit_test(an_end_that_is_refused_is_given_again),
+        cmocka_unit_test(what_waits_when_the_engine_closes),
+        cmocka_unit_test(what_cannot_be_recorded_is_killed_and_ends),
+        cmocka_unit_test(the_end_waits_for_what_is_under_way),
+        cmocka_unit_test(memory_for_output_has_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
