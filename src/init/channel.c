@@ -404,7 +404,9 @@ bool channel_next_message(struct channel *channel, struct wire_message *ret_mess
                                                          .stdin_offset = channel->stdin_offset,
                                                          .taken = channel->stdin_taken,
                                                          .closed = channel->stdin_fd < 0,
-                                                         .ended = channel->stdin_end}};
+                                                         .ended = channel->stdin_end,
+                                                         .stdout_offset = channel->outputs[0].sent,
+                                                         .stderr_offset = channel->outputs[1].sent}};
         return true;
     }
     if (channel->taken_due && channel->state == CHANNEL_RUNNING) {

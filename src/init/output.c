@@ -100,11 +100,12 @@ int output_ack(struct output *output, uint64_t offset)
 
 int output_resume(struct output *output, uint64_t offset)
 {
-    if (offset < output->acked || offset > output->stored)
+    if (offset > output->stored)
         return -EINVAL;
     if (output->sent > output->resumed)
         output->resumed = output->sent;
-    output->acked = offset;
-    output->sent = offset;
+    if (offset > output->acked)
+        output->acked = offset;
+    output->sent = output->acked;
     return 0;
 }

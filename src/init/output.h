@@ -41,6 +41,8 @@ static inline uint64_t output_unsent(const struct output *output)
     return output->stored - output->sent;
 }
 
-/* -EINVAL for an offset that was never stored or is already forgotten. */
+/* -EINVAL for an offset that was never sent. */
 _must_use_ int output_ack(struct output *output, uint64_t offset);
+
+/* Send again from there, or from the first byte that is left. -EINVAL for an offset that was never stored. */
 _must_use_ int output_resume(struct output *output, uint64_t offset);

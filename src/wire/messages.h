@@ -403,7 +403,9 @@
 
 /*
  * The answer to RESUME: all that earlier clients put on the link has been read by now, and standard input goes on at
- * `stdin_offset`. `taken` and `closed` as in TAKEN; `ended`: its end has come.
+ * `stdin_offset`. `taken` and `closed` as in TAKEN; `ended`: its end has come. What comes of the output from now on
+ * starts at `stdout_offset` and `stderr_offset`: those of RESUME, or later ones when what lies between was acknowledged
+ * to an earlier client and is not kept any more.
  */
 #define WIRE_FIELDS_resumed(F)                                                                                         \
     F(u64, channel, 0)                                                                                                 \
@@ -411,7 +413,9 @@
     F(u64, stdin_offset, 0)                                                                                            \
     F(u64, taken, 0)                                                                                                   \
     F(u8, closed, 0)                                                                                                   \
-    F(u8, ended, 0)
+    F(u8, ended, 0)                                                                                                    \
+    F(u64, stdout_offset, 0)                                                                                           \
+    F(u64, stderr_offset, 0)
 
 /*
  * The end of a channel, with the last of its output: a short command's whole answer is this one frame. The totals

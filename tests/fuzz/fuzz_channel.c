@@ -118,6 +118,16 @@ static void check_data(struct command *command, size_t stream, uint64_t offset, 
     command->heard[stream] += data.length;
 }
 
+/* Not before what was asked for, and after it only if that was acknowledged before. */
+static void hear_start(struct command *command, size_t stream, uint64_t offset)
+{
+    const struct output *output = &command->channel->outputs[stream];
+
+    MUST(offset >= command->heard[stream] && offset <= output->stored);
+    MUST(offset == command->heard[stream] || offset == output->acked);
+    command->heard[stream] = offset;
+}
+
 static void hear(struct command *command, const struct wire_message *message)
 {
     switch ((int)message->type) {
@@ -125,6 +135,8 @@ static void hear(struct command *command, const struct wire_message *message)
         MUST(message->resumed.taken <= message->resumed.stdin_offset);
         MUST(message->resumed.stdin_offset == command->channel->stdin_offset);
         MUST(message->resumed.stdin_offset - message->resumed.taken <= WIRE_WINDOW);
+        hear_start(command, 0, message->resumed.stdout_offset);
+        hear_start(command, 1, message->resumed.stderr_offset);
         break;
     case WIRE_TAKEN:
         MUST(message->taken.offset <= command->channel->stdin_offset);

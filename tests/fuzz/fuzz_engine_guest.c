@@ -99,9 +99,15 @@ static void acknowledge(struct guest_channel *channel)
 
 static bool handle(struct side *side, const struct guest_event *event)
 {
-    if (event->kind != GUEST_OUTPUT && event->kind != GUEST_EXIT)
+    if (event->kind != GUEST_OUTPUT && event->kind != GUEST_EXIT && event->kind != GUEST_RESUMED)
         return true;
     size_t index = (size_t)(event->channel - side->channels);
+    for (size_t i = 0; event->kind == GUEST_RESUMED && i < GUEST_STREAMS; i++) {
+        if (event->gaps[i] > 0)
+            ring_skip(&side->rings[index], i, event->gaps[i]);
+    }
+    if (event->kind == GUEST_RESUMED)
+        return true;
     if (event->kind == GUEST_OUTPUT) {
         bool is_sound = take(side, index, event->stream, event->data);
         acknowledge(event->channel);

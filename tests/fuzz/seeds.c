@@ -21,7 +21,7 @@
     .type = WIRE_EXEC, .exec = {.channel = feed, .flags = mode, .stdout_cap = cap, .stderr_cap = cap}
 #define ACK(feed, out, err) .type = WIRE_ACK, .ack = {feed, out, err}
 #define RESUME(feed, out, err) .type = WIRE_RESUME, .resume = {feed, out, err, 0}
-#define RESUMED(feed, offset, taken) .type = WIRE_RESUMED, .resumed = {feed, 1, offset, taken, 0, 0}
+#define RESUMED(feed, offset, taken) .type = WIRE_RESUMED, .resumed = {feed, 1, offset, taken, 0, 0, 500, 0}
 #define INPUT(offset, end, text) .type = WIRE_STDIN, .stdin_data = {0, offset, end, {TEXT(text)}}
 #define RESIZE(feed) .type = WIRE_RESIZE, .resize.channel = feed
 #define ENTRY(what, path) .type = WIRE_ENTRY, .entry = {.kind = what, .mode = 0644, .name = {path, sizeof(path) - 1}}
@@ -78,7 +78,7 @@ static const struct {
     {"channel-terminal-ended",
      {{EXEC(FEED(65536, 0), WIRE_EXEC_TTY, 0)}, {ACK(FEED(60000, 0), 1, 0)}, {KILL}, {RESIZE(0)}, {RELEASE}}},
     {"channel-resume",
-     {{EXEC(FEED(1000, 7), 0, 0)}, {ACK(0, 500, 7)}, {RESUME(0, 700, 7)}, {KILL}, {RESUME(0, 800, 7)}, {RELEASE}}},
+     {{EXEC(FEED(1000, 7), 0, 0)}, {ACK(0, 500, 7)}, {RESUME(0, 700, 7)}, {KILL}, {RESUME(0, 100, 0)}, {RELEASE}}},
     {"channel-wrap",
      {{EXEC(FEED(60000, 65536), 0, 0)},
       {ACK(FEED(60000, 65536), 60000, 65536)},

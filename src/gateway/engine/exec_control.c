@@ -158,6 +158,34 @@ void exec_heard_room(struct exec *exec)
         room(exec->room_data, exec, NULL);
 }
 
+static void skip_gap(struct exec *exec, size_t stream, uint64_t gap)
+{
+    ring_skip(&exec->ring, stream, gap);
+    exec->recorded = exec->recording = exec->stored = exec->seq_at_tick = exec->ring.next;
+    exec->recorded_offsets[stream] += gap;
+    exec->recording_offsets[stream] += gap;
+}
+
+/*
+ * Recorded is what came before it, and nothing else is under way: init sends what it was asked for after it has said
+ * where that starts. From one that does otherwise the spooler may be reading, and nothing may be written there.
+ */
+void exec_heard_gaps(struct exec *exec, const uint64_t gaps[EXEC_STREAMS])
+{
+    if (gaps[0] == 0 && gaps[1] == 0)
+        return;
+    exec_record_output(exec);
+    if (exec->is_output_recording && exec->is_spooling) {
+        exec->is_unrecorded = true;
+        exec_kill(exec);
+        return;
+    }
+    for (size_t i = 0; i < EXEC_STREAMS; i++) {
+        if (gaps[i] > 0)
+            skip_gap(exec, i, gaps[i]);
+    }
+}
+
 void exec_heard_resumed(struct exec *exec, const struct wire_resumed *resumed)
 {
     exec->stdin_ended = resumed->ended != 0;

@@ -62,6 +62,7 @@ struct guest_event {
     const struct wire_exit *exit;   /* lives as long as the message */
     const struct wire_setup *setup; /* likewise */
     const struct wire_resumed *resumed;
+    uint64_t gaps[GUEST_STREAMS]; /* of the output, in front of what comes next */
 };
 
 void guest_init(struct guest *guest, uint32_t start);

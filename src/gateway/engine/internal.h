@@ -350,6 +350,7 @@ void exec_give_back(struct exec *exec); /* its share, when nobody needs it */
 /* exec_control.c */
 void exec_feed(struct exec *exec);
 void exec_heard_room(struct exec *exec);
+void exec_heard_gaps(struct exec *exec, const uint64_t gaps[EXEC_STREAMS]);
 void exec_heard_resumed(struct exec *exec, const struct wire_resumed *resumed);
 void exec_link_drained(struct exec *exec);
 

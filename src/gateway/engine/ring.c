@@ -145,6 +145,14 @@ int ring_append(struct ring *ring, size_t stream, const uint8_t *data, size_t le
     return 0;
 }
 
+void ring_skip(struct ring *ring, size_t stream, uint64_t length)
+{
+    ring->next += length;
+    ring->first = ring->next;
+    ring->offsets[stream] += length;
+    ring->run_count = 0;
+}
+
 /* The last run that starts at or before `seq`. */
 static size_t find_run(const struct ring *ring, uint64_t seq)
 {

@@ -53,6 +53,9 @@ void ring_start_at(struct ring *ring, uint64_t seq, const uint64_t offsets[RING_
  */
 _must_use_ int ring_append(struct ring *ring, size_t stream, const uint8_t *data, size_t length, uint64_t pinned);
 
+/* So many bytes of a stream are lost: what was there goes, and the next comes after a gap. */
+void ring_skip(struct ring *ring, size_t stream, uint64_t length);
+
 /* From now on the bytes stay where they are in memory for as long as they are kept. -ENOMEM. */
 _must_use_ int ring_settle(struct ring *ring);
 

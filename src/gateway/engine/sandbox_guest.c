@@ -29,6 +29,7 @@ static void guest_heard(void *owner, const struct guest_event *event)
     case GUEST_OLD:
         break;
     case GUEST_RESUMED:
+        exec_heard_gaps(event->channel->owner, event->gaps);
         exec_heard_resumed(event->channel->owner, event->resumed);
         break;
     case GUEST_OUTPUT:

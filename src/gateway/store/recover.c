@@ -29,11 +29,13 @@ static int copy_pieces(struct applier *applier, const char *exec, struct spool_f
     struct store_output piece;
     uint64_t position = 0;
     int r = apply_output_end(applier, exec, &position, err);
+    bool has_gap = position < file->first; /* then what is before it goes */
 
     *ret_is_read = r < 0;
     while (r == 0 && (r = spool_file_read(file, position, buffer, sizeof buffer, &piece, err)) > 0) {
         piece.exec = exec;
         position = piece.position + piece.length;
+        piece.keep_bytes = has_gap ? position - file->first : file->cap;
         r = apply_output(applier, &piece, err);
         *ret_is_read = r < 0;
     }

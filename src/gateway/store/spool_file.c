@@ -274,7 +274,7 @@ int spool_file_read(struct spool_file *file, uint64_t position, void *buffer, si
                                         .offset = (run.offset_and_stream >> 1) + (position - run.position),
                                         .data = buffer,
                                         .length = length,
-                                        .keep_bytes = position + length - file->first};
+                                        .keep_bytes = file->cap};
     return r < 0 ? r : 1;
 }
 

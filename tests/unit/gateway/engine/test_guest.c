@@ -272,6 +272,35 @@ TEST(test_where_input_goes_on)
     assert_int_equal(guest_hear(&f.guest, &right, &f.event), -EBADMSG);
 }
 
+/* What was acknowledged to an earlier gateway and is lost: only of what is streamed, and with a bound. */
+TEST(test_where_output_goes_on)
+{
+    static const struct wire_message wrong[] = {
+        RESUMED(ID(2), START, 0, 0, .stdout_offset = UINT64_MAX),
+        RESUMED(ID(2), START, 0, 0, .stdout_offset = (UINT64_C(1) << 56) + 1),
+    };
+    struct fixture f;
+    struct wire_message known = RESUMED(ID(2), START, 0, 0, .stdout_offset = 999);
+    struct wire_message gap = RESUMED(ID(2), START, 0, 0, .stdout_offset = 5000);
+    struct wire_message next = OUT(ID(2), 5000, 300);
+
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        resume(&f);
+        assert_int_equal(guest_hear(&f.guest, &wrong[i], &f.event), -EBADMSG);
+    }
+    resume(&f);
+    f.stream.caps[0] = 1 << 20;
+    assert_int_equal(guest_hear(&f.guest, &gap, &f.event), -EBADMSG);
+    resume(&f);
+    assert_heard(&f, &known, GUEST_RESUMED, 1000);
+    assert_int_equal(f.event.gaps[0], 0);
+    resume(&f);
+    assert_heard(&f, &gap, GUEST_RESUMED, 5000);
+    assert_int_equal(f.event.gaps[0], 4000);
+    assert_int_equal(f.event.gaps[1], 0);
+    assert_heard(&f, &next, GUEST_OUTPUT, 5300);
+}
+
 TEST(test_an_end_that_comes_twice)
 {
     struct fixture f;
@@ -311,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_stdin_room),
         cmocka_unit_test(test_what_was_under_way_to_an_earlier_gateway),
         cmocka_unit_test(test_where_input_goes_on),
+        cmocka_unit_test(test_where_output_goes_on),
         cmocka_unit_test(test_an_end_that_comes_twice),
         cmocka_unit_test(test_an_init_that_says_old_things_for_ever),
     };

@@ -196,10 +196,12 @@ TEST(it_goes_on_where_the_database_ends)
     struct fixture fixture;
     struct spool *spool = open_spooling(&fixture, "ex_1");
     struct batch *batch = fixture_batch(&fixture);
-    struct store_output piece = piece_at(0, 60000, OUTPUT_MAX);
 
-    piece.exec = "ex_1";
-    batch_add_output(batch, &piece);
+    for (uint64_t at = 0; at < 60000; at += 20000) {
+        struct store_output piece = piece_at(at, 20000, OUTPUT_MAX);
+        piece.exec = "ex_1";
+        batch_add_output(batch, &piece);
+    }
     assert_int_equal(fixture_submit(&fixture, batch), 0);
     /* A part of it is known twice, as after a process that ended while it recorded what it had spooled. */
     spool_up_to(&fixture, spool, 40000, 200000, OUTPUT_MAX);
