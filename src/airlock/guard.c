@@ -312,6 +312,9 @@ static size_t look(struct guard *guard, const uint8_t *held, size_t length, bool
         cleared = look_at_retry(guard, held, length);
     else if (guard->kind == GUARD_HTTP && !guard->refused)
         cleared = look_at_requests(guard, held, length);
+    /* Its first line went ahead, and there are servers that take an end for the end of the line. */
+    if (guard->kind == GUARD_HTTP && has_end && guard->requests == 0 && !guard->refused)
+        refuse(guard, "the HTTP request ends before its head does");
     if (guard->refused)
         return guard->kind == GUARD_HTTP ? cleared : 0;
     if (guard->kind == GUARD_FREE)

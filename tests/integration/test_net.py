@@ -478,10 +478,10 @@ except OSError:
 """
     sandbox = start(ALLOWED, "--", "python3", "-c", code)
     harness.wait_ready(sandbox)
-    killed = airlocks()
+    killed = set(airlocks())
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    eventually("it has ended", lambda: not set(killed) & set(airlocks()))
+    eventually("it has ended", lambda: not killed & set(airlocks()))
     outcome = harness.finish(sandbox, b"\n")
     check(outcome.lines[0] in ("0", "reset"), f"the old connection lives: {outcome.lines}")
     equal("afterwards", outcome.lines[1:], ["welcome", "denied"])

@@ -336,7 +336,8 @@ TEST(git_is_let_through)
 TEST(at_the_end_the_rest_goes_on)
 {
     static const char *const goes[] = {"hello", "hello world\r", "\r\n", "\x16", "EHLO x"};
-    static const char *const stays[] = {"GET / HTTP/1.1\r\r", "GET /\r"};
+    static const char *const stays[] = {"GET / HTTP/1.1\r\r", "GET /\r", "GET http://b.test/ HTTP/1.1",
+                                        "GET / HTTP/1.1\r\nHost:"};
     struct guard guard;
 
     for (size_t i = 0; i < COUNT(goes); i++) {
@@ -347,6 +348,7 @@ TEST(at_the_end_the_rest_goes_on)
     for (size_t i = 0; i < COUNT(stays); i++) {
         guard_init(&guard, NULL, "a.test", 80);
         assert_row(stays[i], guard_look_last(&guard, (const uint8_t *)stays[i], strlen(stays[i])) == 0);
+        assert_row(stays[i], guard.refused);
         guard_release(&guard);
     }
 }
