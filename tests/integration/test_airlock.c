@@ -21,7 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { SANDBOX = 5, FLOOD = 2, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
+enum { SANDBOX = 5, FLOOD = 2, HOLD = 3, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
 
 static const char *airlock_path;
 static uint16_t port;
@@ -43,7 +43,7 @@ static void bring_up(void)
     assert_return_code(ioctl(inside, SIOCSIFFLAGS, &up), errno);
 }
 
-/* Echoes, or sends without an end; one connection at a time in a process each. */
+/* Echoes, sends without an end, or does neither; one connection at a time in a process each. */
 static pid_t start_server(void)
 {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -66,6 +66,8 @@ static pid_t start_server(void)
                 if (recv(fd, piece, 1, MSG_PEEK) == 1 && piece[0] == FLOOD)
                     while (fd_write_all(fd, piece, sizeof piece) == 0)
                         continue;
+                if (piece[0] == HOLD)
+                    (void)pause();
                 for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;)
                     ignore_result(fd_write_all(fd, piece, (size_t)n));
                 _exit(0);
@@ -77,6 +79,15 @@ static pid_t start_server(void)
     return pid;
 }
 
+/* One that never answers. It stays open for as long as this process lives. */
+static void start_resolver(void)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_return_code(bind(fd, (const struct sockaddr *)&here, sizeof here), errno);
+}
+
 static pid_t start_airlock(int keeper_end, int client_end)
 {
     pid_t pid = fork();
@@ -84,9 +95,13 @@ static pid_t start_airlock(int keeper_end, int client_end)
     if (pid == 0) {
         int keeper = fcntl(keeper_end, F_DUPFD, 10);
         int client = fcntl(client_end, F_DUPFD, 10);
-        int null = open("/dev/null", O_RDONLY);
-        if (dup2(keeper, WIRE_KEEPER_FD) < 0 || dup2(client, WIRE_CLIENT_FD) < 0 || dup2(null, 0) < 0)
+        static const char configuration[] = "nameserver 127.0.0.1\n";
+        int input[2];
+        if (pipe(input) < 0 || write(input[1], configuration, sizeof configuration - 1) < 0 ||
+            dup2(keeper, WIRE_KEEPER_FD) < 0 || dup2(client, WIRE_CLIENT_FD) < 0 || dup2(input[0], 0) < 0)
             _exit(1);
+        (void)close(input[0]);
+        (void)close(input[1]);
         (void)close(keeper);
         (void)close(client);
         (void)execl(airlock_path, "hutch-airlock", NULL);
@@ -103,6 +118,7 @@ static struct world begin(void)
     int client[2];
 
     bring_up();
+    start_resolver();
     world.server = start_server();
     assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), errno);
     assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, client), errno);
@@ -464,6 +480,76 @@ TEST(an_unplugged_sandbox_has_no_network)
     end(&world);
 }
 
+TEST(a_sandbox_that_is_unplugged_first_is_not_plugged_in)
+{
+    struct world world = begin();
+    struct wire_message message = {.type = WIRE_UNPLUG, .unplug = {.sandbox = SANDBOX + 1}};
+    int again = 0;
+
+    assert_int_equal(link_send(world.client_fd, &message, NULL, 0), 0);
+    /* It was heard before this was answered. */
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = NONE}, NULL), "");
+    bring_up();
+    assert_int_equal(airlock_sockets_plug(world.keeper_fd, SANDBOX + 1), 0);
+    for (int ms = 0; ms < WAIT_MS && again >= 0; ms++) {
+        again = dial_proxy();
+        if (again >= 0)
+            (void)close(again);
+        (void)usleep(1000);
+    }
+    assert_int_equal(again, -ECONNREFUSED);
+    end(&world);
+}
+
+/* It ended its side, so nothing is read from it any more, and then it is gone. */
+TEST(a_client_that_is_gone_after_its_end_is_noticed)
+{
+    struct world world = begin();
+    struct linger at_once = {.l_onoff = 1};
+    unsigned status = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = ask(&status);
+    assert_int_equal(status, 200);
+    assert_int_equal(send(fd, "\3", 1, 0), 1);
+    assert_return_code(shutdown(fd, SHUT_WR), errno);
+    (void)usleep(50000);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    (void)close(fd);
+    struct wire_message message = hear(&world, WIRE_DECISION);
+    while (message.decision.kind != WIRE_DECISION_END)
+        message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.sent_bytes, 1);
+    end(&world);
+}
+
+/* The resolver is one that never answers. */
+TEST(too_many_questions_are_answered_at_once)
+{
+    static const uint8_t question[] = "\0\1\1\0\0\1\0\0\0\0\0\0\1a\4test\0\0\1\0";
+    enum { QUESTIONS = 129, QUESTION_BYTES = 12 + 8 + 4, SERVFAIL = 2 };
+    struct world world = begin();
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(53)};
+    struct timeval limit = {.tv_sec = 1};
+    uint8_t data[512];
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, "*.test"), "");
+    assert_int_equal(inet_pton(AF_INET, "198.18.0.2", &to.sin_addr), 1);
+    _cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    assert_return_code(connect(fd, (const struct sockaddr *)&to, sizeof to), errno);
+    for (unsigned i = 0; i < QUESTIONS; i++) {
+        memcpy(data, question, QUESTION_BYTES);
+        data[1] = (uint8_t)i;
+        data[QUESTION_BYTES - 1] = 1;
+        assert_int_equal(send(fd, data, QUESTION_BYTES, 0), QUESTION_BYTES);
+    }
+    assert_true(recv(fd, data, sizeof data, 0) >= 12);
+    assert_int_equal(data[1], QUESTIONS - 1);
+    assert_int_equal(data[3] & 15, SERVFAIL);
+    end(&world);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +561,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(what_nobody_reads_is_bounded),
         cmocka_unit_test(an_unplugged_sandbox_has_no_network),
+        cmocka_unit_test(a_sandbox_that_is_unplugged_first_is_not_plugged_in),
+        cmocka_unit_test(a_client_that_is_gone_after_its_end_is_noticed),
+        cmocka_unit_test(too_many_questions_are_answered_at_once),
     };
 
     if (argc != 2)
