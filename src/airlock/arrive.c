@@ -86,6 +86,7 @@ void connection_start(struct sandbox *sandbox, int fd)
     sandbox->connections = connection;
     sandbox->connection_count++;
     sandbox->references++;
+    connection_keep_alive(fd);
     connection_limit_buffers(connection, fd);
     begin(connection, &to, port);
 }

@@ -18,6 +18,9 @@
 enum {
     PIECE_BYTES = 16384,
     IDLE_DNS_MS = 10000,
+    KEEPALIVE_IDLE_S = 60,
+    KEEPALIVE_EACH_S = 20,
+    KEEPALIVE_TIMES = 3,
     CLOSING_MS = 60000, /* for a client to hear that its server has gone */
 };
 
@@ -149,11 +152,15 @@ void connection_update(struct connection *connection)
     bool hears_server =
         connection->state == CONNECTION_RELAYING && !connection->down.has_end && !flow_is_waiting(&connection->down);
 
+    int from_client = (connection_may_hear_client(connection) ? UV_READABLE : 0) |
+                      (flow_is_waiting(&connection->down) ? UV_WRITABLE : 0);
+
     if (connection->state == CONNECTION_ENDED)
         return;
-    want(connection, CLIENT,
-         (connection_may_hear_client(connection) ? UV_READABLE : 0) |
-             (flow_is_waiting(&connection->down) ? UV_WRITABLE : 0));
+    /* After its end nothing comes but an error, which is told to who waits for anything: that it is gone. */
+    if (from_client == 0 && connection->up.has_end)
+        from_client = UV_PRIORITIZED;
+    want(connection, CLIENT, from_client);
     want(connection, SERVER, (hears_server ? UV_READABLE : 0) | (flow_is_waiting(&connection->up) ? UV_WRITABLE : 0));
 }
 
@@ -291,6 +298,24 @@ void connection_limit_buffers(struct connection *connection, int fd)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
+/* Of a peer that is gone nothing is heard. */
+void connection_keep_alive(int fd)
+{
+    static const struct {
+        int level;
+        int name;
+        int value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EACH_S},
+        {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_TIMES},
+    };
+
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
+}
+
 void connection_open(struct connection *connection, int fd)
 {
     uv_loop_t *loop = &connection->sandbox->airlock->loop;
@@ -298,7 +323,7 @@ void connection_open(struct connection *connection, int fd)
 
     connection->fds[SERVER] = fd;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    connection_keep_alive(fd);
     connection_limit_buffers(connection, fd);
     (void)uv_timer_stop(&connection->timer);
     if (uv_poll_init(loop, &connection->polls[SERVER], fd) < 0) {

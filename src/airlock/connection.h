@@ -60,6 +60,7 @@ void connection_end(struct connection *connection, bool reset);
 /* Nothing more comes from it, or it is not to be reached any more. */
 void connection_leave_server(struct connection *connection);
 void connection_expired(uv_timer_t *timer);
+void connection_keep_alive(int fd);
 void connection_limit_buffers(struct connection *connection, int fd);
 void connection_update(struct connection *connection);
 void connection_set_timer(struct connection *connection, uint64_t ms, uv_timer_cb callback);

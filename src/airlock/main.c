@@ -14,9 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONFIGURATION_MAX = 16384, PLUG_FDS = 3 };
+enum { CONFIGURATION_MAX = 16384, PLUG_FDS = 3, GONE_MAX = 1024 };
 
 static uint8_t frame[WIRE_FRAME_MAX];
+
+/* Unplugged before they were plugged in, which the two links allow: the latest of them. 0 is no sandbox's. */
+static struct {
+    uint64_t ids[GONE_MAX];
+    size_t next;
+} gone;
 
 /* The conversation is over, one way or another: so are we, and with us every connection. */
 static _Noreturn void leave(const char *why)
@@ -24,6 +30,17 @@ static _Noreturn void leave(const char *why)
     if (why != NULL)
         (void)fprintf(stderr, "hutch-airlock: %s\n", why);
     _exit(why != NULL ? 1 : 0);
+}
+
+static bool take_gone(uint64_t id)
+{
+    for (size_t i = 0; i < GONE_MAX; i++) {
+        if (gone.ids[i] != id)
+            continue;
+        gone.ids[i] = 0;
+        return id != 0;
+    }
+    return false;
 }
 
 static struct sandbox *find_or_make(struct airlock *airlock, uint64_t id)
@@ -89,6 +106,18 @@ static void take_rules(struct airlock *airlock, const struct wire_rules *message
         leave("answering a list of rules");
 }
 
+static void unplug(struct airlock *airlock, uint64_t id)
+{
+    struct sandbox *sandbox = sandbox_find(airlock, id);
+
+    if (sandbox == NULL || !sandbox->is_plugged) {
+        gone.ids[gone.next] = id;
+        gone.next = (gone.next + 1) % GONE_MAX;
+    }
+    if (sandbox != NULL)
+        sandbox_remove(sandbox);
+}
+
 static void hear_client(struct airlock *airlock)
 {
     struct wire_message message;
@@ -106,9 +135,7 @@ static void hear_client(struct airlock *airlock)
     if (message.type == WIRE_RULES) {
         take_rules(airlock, &message.rules);
     } else if (message.type == WIRE_UNPLUG) {
-        struct sandbox *sandbox = sandbox_find(airlock, message.unplug.sandbox);
-        if (sandbox != NULL)
-            sandbox_remove(sandbox);
+        unplug(airlock, message.unplug.sandbox);
     } else {
         leave("the client sent what it may not");
     }
@@ -128,6 +155,10 @@ static void hear_keeper(struct airlock *airlock)
         leave(r < 0 ? "the keeper sent what it may not" : NULL);
     if (message.type != WIRE_PLUG || fd_count != PLUG_FDS)
         leave("the keeper sent what it may not");
+    if (take_gone(message.plug.sandbox)) {
+        fd_close_many(fds, fd_count);
+        return;
+    }
     if (sandbox_plug(find_or_make(airlock, message.plug.sandbox), fds, &err) < 0)
         leave(err.message);
 }

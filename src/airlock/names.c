@@ -14,6 +14,7 @@
 struct entry {
     uint32_t number;
     uint32_t holders;
+    bool has_failed; /* it has no addresses: nobody was told of its number */
     uint64_t used_ns;
     uint64_t pinned_until_ns;
     size_t pin_count;
@@ -131,7 +132,8 @@ static uint32_t find_oldest(const struct names *names, uint64_t now_ns)
 
     for (uint32_t i = 0; i < names->count; i++) {
         const struct entry *entry = &names->entries[i];
-        if (entry->holders > 0 || now_ns - entry->used_ns < NAMES_KEPT_SECONDS * SECOND)
+        bool is_kept = !entry->has_failed && now_ns - entry->used_ns < NAMES_KEPT_SECONDS * SECOND;
+        if (entry->holders > 0 || is_kept)
             continue;
         if (oldest == NOTHING || entry->used_ns < names->entries[oldest].used_ns)
             oldest = i;
@@ -185,6 +187,7 @@ int names_assign(struct names *names, const char *name, uint64_t now_ns, uint32_
         names->by_name[slot_of_name(names, name)] = index;
         names->by_number[slot_of_number(names, entry->number)] = index;
     }
+    names->entries[index].has_failed = false;
     names->entries[index].used_ns = now_ns;
     *ret_number = names->entries[index].number;
     return 0;
@@ -213,6 +216,14 @@ void names_drop(struct names *names, uint32_t number, uint64_t now_ns)
         return;
     names->entries[index].holders--;
     names->entries[index].used_ns = now_ns;
+}
+
+void names_fail(struct names *names, uint32_t number)
+{
+    uint32_t index = find(names, number);
+
+    if (index != NOTHING)
+        names->entries[index].has_failed = names->entries[index].pin_count == 0;
 }
 
 void names_pin(struct names *names, uint32_t number, const struct address *pins, size_t count, uint64_t until_ns)

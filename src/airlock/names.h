@@ -34,6 +34,9 @@ const char *names_find(const struct names *names, uint32_t number);
 void names_hold(struct names *names, uint32_t number);
 void names_drop(struct names *names, uint32_t number, uint64_t now_ns);
 
+/* It has none, and never had: unless it is asked for again, its place may be another's at once. */
+void names_fail(struct names *names, uint32_t number);
+
 /* The real addresses of the name, resolved and vetted, and until when they hold; a copy of those that still do. */
 void names_pin(struct names *names, uint32_t number, const struct address *pins, size_t count, uint64_t until_ns);
 size_t names_pinned(const struct names *names, uint32_t number, uint64_t now_ns, struct address pins[NAMES_PINS_MAX]);

@@ -24,7 +24,6 @@ int outbox_init(struct outbox *outbox, uv_loop_t *loop, int fd, outbox_emptied *
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
     *outbox = (struct outbox){.fd = copy, .emptied = emptied, .data = data};
-    outbox->last = &outbox->first;
     outbox->poll.data = outbox;
     return copy < 0 ? -errno : uv_poll_init(loop, &outbox->poll, copy);
 }
@@ -55,8 +54,6 @@ static void drop_first(struct outbox *outbox)
     struct letter *letter = outbox->first;
 
     outbox->first = letter->next;
-    if (outbox->first == NULL)
-        outbox->last = &outbox->first;
     outbox->count--;
     outbox->answers -= letter->class == OUTBOX_ANSWER;
     free(letter);
@@ -91,8 +88,11 @@ static int keep(struct outbox *outbox, uint64_t sandbox, const struct wire_messa
         return length < 0 ? length : -ENOMEM;
     *letter = (struct letter){.sandbox = sandbox, .class = class, .length = (size_t)length};
     memcpy(letter->frame, frame, (size_t)length);
-    *outbox->last = letter;
-    outbox->last = &letter->next;
+    if (outbox->first == NULL)
+        outbox->first = letter;
+    else
+        outbox->last->next = letter;
+    outbox->last = letter;
     outbox->count++;
     outbox->answers += class == OUTBOX_ANSWER;
     if (!outbox->is_watching)

@@ -22,7 +22,7 @@ struct outbox {
     uv_poll_t poll;
     bool is_watching;
     struct letter *first;
-    struct letter **last;
+    struct letter *last; /* when there is a first */
     size_t count;
     size_t answers;
     outbox_emptied *emptied;

@@ -86,6 +86,7 @@ static void on_resolved(void *data, const struct resolution *resolution)
     wait->resolution = NULL;
     if (resolution->error < 0) {
         wait->code = resolution->error == -ENOENT ? DNS_NXDOMAIN : DNS_SERVFAIL;
+        names_fail(sandbox->names, wait->number);
         (void)snprintf(why, sizeof why, "%s can't be resolved: %s", wait->query.name,
                        resolution->error == -ENOENT ? "there is no such name" : strerror(-resolution->error));
         tell_denied(wait, WIRE_VERDICT_FAILED, "", why);
@@ -181,6 +182,19 @@ static void send_datagram(void *data, const uint8_t *answer_data, size_t length)
     free(datagram);
 }
 
+/* At once, so that the client does not wait for an answer that will not come. */
+static void answer_too_many(struct datagram *datagram, const uint8_t *data, size_t length)
+{
+    uint8_t answer_data[DNS_ANSWER_MAX];
+    struct dns_query query;
+    struct dns_answer text = {.code = DNS_SERVFAIL};
+
+    if (dns_parse(data, length, &query) < 0)
+        free(datagram);
+    else
+        send_datagram(datagram, answer_data, dns_build(&query, &text, answer_data));
+}
+
 /* 1: one was read. */
 static int read_datagram(struct sandbox *sandbox)
 {
@@ -201,7 +215,9 @@ static int read_datagram(struct sandbox *sandbox)
     datagram->peer_length = message.msg_namelen;
     datagram->control_length = message.msg_controllen;
     bool is_whole = n > 0 && (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-    if (!is_whole || question_ask(sandbox, data, (size_t)n, send_datagram, datagram) == NULL)
+    if (is_whole && sandbox->question_count >= SANDBOX_QUESTIONS_MAX)
+        answer_too_many(datagram, data, (size_t)n);
+    else if (!is_whole || question_ask(sandbox, data, (size_t)n, send_datagram, datagram) == NULL)
         free(datagram);
     return n >= 0;
 }

@@ -130,6 +130,7 @@ static void on_resolved(void *data, const struct resolution *resolution)
 
     connection->resolution = NULL;
     if (resolution->error < 0) {
+        names_fail(sandbox->names, connection->number);
         fail(connection, resolution->error == -ENOENT ? "there is no such name" : "resolving its name",
              resolution->error == -ENOENT ? 0 : -resolution->error);
         return;

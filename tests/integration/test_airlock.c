@@ -4,7 +4,7 @@
  *
  *     test_airlock AIRLOCK
  */
-#include "../unit/test.h"
+#include "airlock_world.h"
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "keeper/airlock_sockets.h"
@@ -20,198 +20,6 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-
-enum { SANDBOX = 5, FLOOD = 2, WAIT_MS = 5000, NONE = 0, ALLOWLIST = 1 };
-
-static const char *airlock_path;
-static uint16_t port;
-static uint8_t frame[WIRE_FRAME_MAX];
-
-struct world {
-    int keeper_fd;
-    int client_fd;
-    pid_t airlock;
-    pid_t server;
-};
-
-static void bring_up(void)
-{
-    struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-    assert_return_code(unshare(CLONE_NEWNET), errno);
-    _cleanup_fd_ int inside = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    assert_return_code(ioctl(inside, SIOCSIFFLAGS, &up), errno);
-}
-
-/* Echoes, or sends without an end; one connection at a time in a process each. */
-static pid_t start_server(void)
-{
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof here;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_return_code(bind(listener, (const struct sockaddr *)&here, sizeof here), errno);
-    assert_return_code(listen(listener, 64), errno);
-    assert_return_code(getsockname(listener, (struct sockaddr *)&here, &length), errno);
-    port = ntohs(here.sin_port);
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void)signal(SIGCHLD, SIG_IGN);
-        for (;;) {
-            int fd = accept(listener, NULL, NULL);
-            if (fork() == 0) {
-                static uint8_t piece[65536];
-                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (recv(fd, piece, 1, MSG_PEEK) == 1 && piece[0] == FLOOD)
-                    while (fd_write_all(fd, piece, sizeof piece) == 0)
-                        continue;
-                for (ssize_t n; (n = read(fd, piece, sizeof piece)) > 0;)
-                    ignore_result(fd_write_all(fd, piece, (size_t)n));
-                _exit(0);
-            }
-            (void)close(fd);
-        }
-    }
-    (void)close(listener);
-    return pid;
-}
-
-static pid_t start_airlock(int keeper_end, int client_end)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        int keeper = fcntl(keeper_end, F_DUPFD, 10);
-        int client = fcntl(client_end, F_DUPFD, 10);
-        int null = open("/dev/null", O_RDONLY);
-        if (dup2(keeper, WIRE_KEEPER_FD) < 0 || dup2(client, WIRE_CLIENT_FD) < 0 || dup2(null, 0) < 0)
-            _exit(1);
-        (void)close(keeper);
-        (void)close(client);
-        (void)execl(airlock_path, "hutch-airlock", NULL);
-        _exit(1);
-    }
-    return pid;
-}
-
-/* The machine's namespace with server and airlock, then the sandbox's, in which the test goes on. */
-static struct world begin(void)
-{
-    struct world world;
-    int keeper[2];
-    int client[2];
-
-    bring_up();
-    world.server = start_server();
-    assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper), errno);
-    assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, client), errno);
-    (void)fcntl(keeper[1], F_SETFL, O_NONBLOCK);
-    (void)fcntl(client[1], F_SETFL, O_NONBLOCK);
-    /* Room for a few messages only: what is told has to wait now and then. */
-    (void)setsockopt(client[1], SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int));
-    world.airlock = start_airlock(keeper[1], client[1]);
-    (void)close(keeper[1]);
-    (void)close(client[1]);
-    world.keeper_fd = keeper[0];
-    world.client_fd = client[0];
-    bring_up();
-    assert_int_equal(airlock_sockets_plug(world.keeper_fd, SANDBOX), 0);
-    return world;
-}
-
-static void end(struct world *world)
-{
-    int status = 0;
-
-    close_fd(&world->client_fd);
-    assert_int_equal(waitpid(world->airlock, &status, 0), world->airlock);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    close_fd(&world->keeper_fd);
-    (void)kill(world->server, SIGKILL);
-    (void)waitpid(world->server, NULL, 0);
-}
-
-static struct wire_message hear(const struct world *world, enum wire_type type)
-{
-    struct wire_message message = {0};
-
-    do {
-        struct pollfd ready = {.fd = world->client_fd, .events = POLLIN};
-        assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
-        assert_int_equal(link_receive(world->client_fd, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, frame, &message, NULL, NULL),
-                         1);
-    } while (message.type != type);
-    return message;
-}
-
-/* The detail of the answer: "" when they are in force. */
-static const char *rule(const struct world *world, struct wire_rules rules, const char *allow)
-{
-    static uint64_t generation;
-    struct wire_message message = {.type = WIRE_RULES, .rules = rules};
-
-    message.rules.sandbox = SANDBOX;
-    message.rules.generation = ++generation;
-    if (allow != NULL)
-        message.rules.allow = (struct wire_strv){.data = allow, .length = (uint32_t)strlen(allow) + 1, .count = 1};
-    assert_int_equal(link_send(world->client_fd, &message, NULL, 0), 0);
-    struct wire_message answer = hear(world, WIRE_RULED);
-    assert_int_equal(answer.ruled.generation, generation);
-    assert_int_equal(answer.ruled.sandbox, SANDBOX);
-    return answer.ruled.detail.text;
-}
-
-static const char *own_service(void)
-{
-    static char text[64];
-
-    (void)snprintf(text, sizeof text, "host.hutch:%u", port);
-    return text;
-}
-
-static int dial_proxy(void)
-{
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = htons(WIRE_PROXY_PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct timeval limit = {.tv_sec = WAIT_MS / 1000};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
-        return fd;
-    int r = -errno;
-    (void)close(fd);
-    return r;
-}
-
-/* CONNECT: the connection, and the status that was answered. */
-static int ask_for(const char *target, unsigned *ret_status)
-{
-    char text[512] = "";
-    int fd = dial_proxy();
-
-    assert_true(fd >= 0);
-    int length = snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
-    /* One that is over a limit may be gone by now. */
-    ssize_t n = send(fd, text, (size_t)length, MSG_NOSIGNAL);
-    n = n == length ? recv(fd, text, sizeof text - 1, 0) : 0;
-    text[n > 0 ? n : 0] = '\0';
-    *ret_status = n > 12 ? (unsigned)strtoul(text + 9, NULL, 10) : 0;
-    return fd;
-}
-
-static int ask(unsigned *ret_status)
-{
-    return ask_for(own_service(), ret_status);
-}
-
-static bool echoes(int fd)
-{
-    char text[4] = "";
-
-    return send(fd, "\1ab", 3, MSG_NOSIGNAL) == 3 && recv(fd, text, 3, 0) == 3 && memcmp(text, "\1ab", 3) == 0;
-}
 
 TEST(rules_change_while_connections_are_open)
 {
@@ -270,7 +78,7 @@ TEST(every_decision_is_told)
     assert_int_equal(message.decision.verdict, WIRE_VERDICT_ALLOWED);
     assert_string_equal(message.decision.name.text, "host.hutch");
     assert_string_equal(message.decision.rule.text, own_service());
-    assert_int_equal(message.decision.port, port);
+    assert_int_equal(message.decision.port, own_port());
     assert_int_equal(message.decision.sandbox, SANDBOX);
     assert_true(message.decision.time_ms > UINT64_C(1600000000000));
     assert_true(echoes(fd));
@@ -285,12 +93,13 @@ TEST(every_decision_is_told)
 /* What a client that asks wrong, or for an address that stands for nothing, gets is a refusal like any other. */
 TEST(every_refusal_is_told)
 {
+    static const char wrong[] = "GET /x HTTP/1.1\r\nHost: x\r\n\r\n";
     struct world world = begin();
     struct sockaddr_in nameless = {.sin_family = AF_INET, .sin_port = htons(80)};
 
     assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
     int fd = dial_proxy();
-    assert_int_equal(send(fd, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n", 31, 0), 31);
+    assert_int_equal(send(fd, wrong, sizeof wrong - 1, 0), sizeof wrong - 1);
     struct wire_message message = hear(&world, WIRE_DECISION);
     assert_int_equal(message.decision.verdict, WIRE_VERDICT_DENIED);
     assert_non_null(strstr(message.decision.why.text, "this is a proxy"));
@@ -328,11 +137,7 @@ TEST(refusals_hide_nothing_from_a_client_that_does_not_read)
     for (int i = 0; i < LISTS; i++)
         assert_int_equal(link_send(world.client_fd, &list, NULL, 0), 0);
     while (ruled < LISTS || refused < REFUSED || connected == 0 || ended == 0) {
-        struct pollfd ready = {.fd = world.client_fd, .events = POLLIN};
-        struct wire_message message = {0};
-        assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
-        assert_int_equal(link_receive(world.client_fd, WIRE_BY_AIRLOCK, WIRE_IN_RUNNING, frame, &message, NULL, NULL),
-                         1);
+        struct wire_message message = hear_any(&world);
         ruled += message.type == WIRE_RULED;
         if (message.type != WIRE_DECISION)
             continue;
@@ -426,7 +231,7 @@ TEST(what_nobody_reads_is_bounded)
     for (uint64_t now = 1; now != before;) {
         before = now;
         (void)usleep(100000);
-        unread = queued(world.airlock, "tcp", 0, port);
+        unread = queued(world.airlock, "tcp", 0, own_port());
         unsent = queued(getpid(), "tcp6", WIRE_PROXY_PORT, 0) + queued(getpid(), "tcp", WIRE_PROXY_PORT, 0);
         now = unread + unsent;
     }
@@ -464,6 +269,95 @@ TEST(an_unplugged_sandbox_has_no_network)
     end(&world);
 }
 
+TEST(a_sandbox_that_is_unplugged_first_is_not_plugged_in)
+{
+    struct world world = begin();
+    struct wire_message message = {.type = WIRE_UNPLUG, .unplug = {.sandbox = SANDBOX + 1}};
+    int again = 0;
+
+    assert_int_equal(link_send(world.client_fd, &message, NULL, 0), 0);
+    /* It was heard before this was answered. */
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = NONE}, NULL), "");
+    bring_up();
+    assert_int_equal(airlock_sockets_plug(world.keeper_fd, SANDBOX + 1), 0);
+    for (int ms = 0; ms < WAIT_MS && again >= 0; ms++) {
+        again = dial_proxy();
+        if (again >= 0)
+            (void)close(again);
+        (void)usleep(1000);
+    }
+    assert_int_equal(again, -ECONNREFUSED);
+    end(&world);
+}
+
+/* It ended its side, so nothing is read from it any more, and then it is gone. */
+TEST(a_client_that_is_gone_after_its_end_is_noticed)
+{
+    struct world world = begin();
+    struct linger at_once = {.l_onoff = 1};
+    unsigned status = 0;
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, own_service()), "");
+    int fd = ask(&status);
+    assert_int_equal(status, 200);
+    assert_int_equal(send(fd, "\3", 1, 0), 1);
+    assert_return_code(shutdown(fd, SHUT_WR), errno);
+    (void)usleep(50000);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    (void)close(fd);
+    struct wire_message message = hear(&world, WIRE_DECISION);
+    while (message.decision.kind != WIRE_DECISION_END)
+        message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.sent_bytes, 1);
+    end(&world);
+}
+
+TEST(too_many_questions_are_answered_at_once)
+{
+    enum { QUESTIONS = 129, SERVFAIL = 2 };
+    struct world world = begin();
+    uint8_t data[512];
+
+    assert_string_equal(rule(&world, (struct wire_rules){.mode = ALLOWLIST}, "*.test"), "");
+    _cleanup_fd_ int fd = dial_resolver();
+    for (unsigned i = 0; i < QUESTIONS; i++)
+        send_question(fd, (uint8_t)i, "a");
+    assert_true(recv(fd, data, sizeof data, 0) >= 12);
+    assert_int_equal(data[1], QUESTIONS - 1);
+    assert_int_equal(data[3] & 15, SERVFAIL);
+    end(&world);
+}
+
+TEST(a_denied_address_is_denied_to_names)
+{
+    static const char denied[] = "192.0.2.7";
+    enum { OK = 0, NXDOMAIN = 3 };
+    struct world world = begin();
+    struct wire_rules rules = {.mode = ALLOWLIST};
+    uint8_t data[512];
+
+    assert_string_equal(rule(&world, rules, "*.test"), "");
+    _cleanup_fd_ int fd = dial_resolver();
+    send_question(fd, 1, "first");
+    assert_true(recv(fd, data, sizeof data, 0) >= 12);
+    assert_int_equal(data[3] & 15, OK);
+    rules.deny = (struct wire_strv){.data = denied, .length = sizeof denied, .count = 1};
+    assert_string_equal(rule(&world, rules, "*.test"), "");
+    send_question(fd, 2, "second");
+    assert_true(recv(fd, data, sizeof data, 0) >= 12);
+    assert_int_equal(data[3] & 15, NXDOMAIN);
+    struct wire_message message = hear(&world, WIRE_DECISION);
+    assert_string_equal(message.decision.why.text, "second.test leads to an address that a rule denies");
+    /* The first one's address is known still. */
+    unsigned status = 0;
+    (void)close(ask_for("first.test:80", &status));
+    assert_int_equal(status, 403);
+    message = hear(&world, WIRE_DECISION);
+    assert_int_equal(message.decision.verdict, WIRE_VERDICT_DENIED);
+    assert_string_equal(message.decision.why.text, "first.test leads to an address that a rule denies");
+    end(&world);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -475,11 +369,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(what_nobody_reads_is_bounded),
         cmocka_unit_test(an_unplugged_sandbox_has_no_network),
+        cmocka_unit_test(a_sandbox_that_is_unplugged_first_is_not_plugged_in),
+        cmocka_unit_test(a_client_that_is_gone_after_its_end_is_noticed),
+        cmocka_unit_test(too_many_questions_are_answered_at_once),
+        cmocka_unit_test(a_denied_address_is_denied_to_names),
     };
 
     if (argc != 2)
         return 2;
-    airlock_path = argv[1];
+    set_airlock(argv[1]);
     (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,32 @@ TEST(a_full_table_gives_up_only_what_nobody_uses)
     names_free(names);
 }
 
+TEST(a_name_that_failed_has_no_claim_to_its_place)
+{
+    static const struct address pin = {4, {93, 184, 216, 34}};
+    struct names *names = make();
+    uint32_t numbers[MOST];
+    uint32_t number = 0;
+    char name[32];
+
+    for (int i = 0; i < MOST; i++) {
+        (void)snprintf(name, sizeof name, "n%d.test", i);
+        numbers[i] = assign(names, name, 0);
+    }
+    /* One that had addresses before may be remembered by a client. */
+    names_pin(names, numbers[1], &pin, 1, SECOND);
+    names_fail(names, numbers[1]);
+    assert_int_equal(names_assign(names, "one-more.test", 1, &number), -ENOBUFS);
+    names_fail(names, numbers[2]);
+    assert_int_equal(assign(names, "n2.test", 1), numbers[2]);
+    assert_int_equal(names_assign(names, "one-more.test", 1, &number), -ENOBUFS);
+    names_fail(names, numbers[2]);
+    number = assign(names, "one-more.test", 1);
+    assert_null(names_find(names, numbers[2]));
+    assert_string_equal(names_find(names, number), "one-more.test");
+    names_free(names);
+}
+
 TEST(a_number_comes_again_only_after_all_others)
 {
     struct names *names = make();
@@ -140,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_keeps_its_number),
         cmocka_unit_test(a_full_table_gives_up_only_what_nobody_uses),
+        cmocka_unit_test(a_name_that_failed_has_no_claim_to_its_place),
         cmocka_unit_test(a_number_comes_again_only_after_all_others),
         cmocka_unit_test(real_addresses_are_pinned_for_a_while),
         cmocka_unit_test(numbers_are_addresses_of_two_families),
