@@ -29,7 +29,8 @@ static void timer_fired(uv_timer_t *timer)
         sandbox_finish(sandbox, SANDBOX_EXPIRED);
         return;
     }
-    bool is_idle = !sandbox->is_unsettled && sandbox->exec_count == 0 && sandbox->files == NULL && sandbox->state != SANDBOX_PAUSED;
+    bool is_idle = !sandbox->is_unsettled && sandbox->exec_count == 0 && sandbox->files == NULL &&
+                   sandbox->state != SANDBOX_PAUSED;
     if (!is_idle)
         sandbox_used(sandbox);
     if (sandbox->settings.idle_timeout_ms != 0 && is_idle &&
