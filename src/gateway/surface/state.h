@@ -50,7 +50,7 @@ struct surface {
     struct surface_counts counts;
     struct strangers strangers;
     struct strangers ended; /* those of the interval before, while they are told */
-    uv_timer_t interval; /* of these; it runs while there are any */
+    uv_timer_t interval;    /* of these; it runs while there are any */
     uint64_t start_ns;
 };
 
