@@ -306,12 +306,6 @@ static void resume_too_far(const struct guest *guest)
     guest_resume(guest, 1, 0, 1);
 }
 
-static void resume_forgotten(const struct guest *guest)
-{
-    guest_ack(guest, 1, 6, 0);
-    guest_resume(guest, 1, 5, 0);
-}
-
 static void input_with_a_gap(const struct guest *guest)
 {
     guest_stdin(guest, 1, 1, "x", 1, false);
@@ -397,7 +391,6 @@ static void ends_hostile_clients(struct guest *unused)
     } rows[] = {
         {"an acknowledgement of what was never sent", ack_too_far},
         {"a resume beyond the end", resume_too_far},
-        {"a resume of what was acknowledged", resume_forgotten},
         {"input with a gap", input_with_a_gap},
         {"input after its end", input_after_its_end},
         {"a message of init's own", guests_own_message},
