@@ -13,8 +13,8 @@ NOWHERE = "integration-links"
 ELSEWHERE = {
     NOWHERE: "looks at how the programs were linked, which no kernel changes",
     "unit-(gateway|airlock)-.*|fuzz-.*": "of what no kernel changes",
-    "integration-net": "needs curl, git and a second machine's worth of servers; integration-airlock runs",
-    "integration-(api.*|contract|engine)": "takes minutes in emulation; --only runs it",
+    "integration-net": "needs curl, git and a second machine's worth of servers",
+    "integration-(airlock|api.*|contract|engine)": "takes minutes in emulation; --only runs it",
 }
 
 
